@@ -1,0 +1,88 @@
+"""himatch: hindsight information matching.
+
+One policy, trained offline from logged trajectories, that is told at run time what its future should look like.
+Names are imported when first used, so that ``import himatch`` stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from himatch._version import __version__
+
+if TYPE_CHECKING:
+    from himatch.bins import Bins as Bins
+    from himatch.data import Columns as Columns
+    from himatch.data import Split as Split
+    from himatch.data import TrajectoryDataset as TrajectoryDataset
+    from himatch.data import label_split as label_split
+    from himatch.data import load_dataset as load_dataset
+    from himatch.data import paper_split as paper_split
+    from himatch.data import random_split as random_split
+    from himatch.data import write_minari as write_minari
+    from himatch.errors import HimatchError as HimatchError
+    from himatch.errors import HimatchWarning as HimatchWarning
+    from himatch.features import resolve_feature as resolve_feature
+    from himatch.information import InformationStatistic as InformationStatistic
+    from himatch.information import LearnedStatistic as LearnedStatistic
+    from himatch.information import distribution_based as distribution_based
+    from himatch.information import full_trajectory as full_trajectory
+    from himatch.information import goal_based as goal_based
+    from himatch.information import moment_based as moment_based
+    from himatch.information import multi_task as multi_task
+    from himatch.information import return_based as return_based
+    from himatch.inspection import inspect_dataset as inspect_dataset
+    from himatch.targets import EpisodeReference as EpisodeReference
+    from himatch.targets import Target as Target
+    from himatch.targets import as_target as as_target
+    from himatch.targets import demo as demo
+    from himatch.targets import parse_target as parse_target
+    from himatch.tasks import Task as Task
+    from himatch.tasks import get_task as get_task
+    from himatch.tasks import register_task as register_task
+    from himatch.tasks import task_names as task_names
+    from himatch.types import Trajectory as Trajectory
+
+_ROOMS = {
+    "bins": ("Bins",),
+    "data": (
+        "Columns",
+        "Split",
+        "TrajectoryDataset",
+        "label_split",
+        "load_dataset",
+        "paper_split",
+        "random_split",
+        "write_minari",
+    ),
+    "errors": ("HimatchError", "HimatchWarning"),
+    "features": ("resolve_feature",),
+    "information": (
+        "InformationStatistic",
+        "LearnedStatistic",
+        "distribution_based",
+        "full_trajectory",
+        "goal_based",
+        "moment_based",
+        "multi_task",
+        "return_based",
+    ),
+    "inspection": ("inspect_dataset",),
+    "targets": ("EpisodeReference", "Target", "as_target", "demo", "parse_target"),
+    "tasks": ("Task", "get_task", "register_task", "task_names"),
+    "types": ("Trajectory",),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'himatch' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"himatch.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

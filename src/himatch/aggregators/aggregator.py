@@ -1,0 +1,72 @@
+"""Anti-causal aggregators: the statistic of the rest of the trajectory, at every step.
+
+An aggregator maps features ``(T, d)`` to ``(T, k)``; row t depends on rows t, t + 1, ... only, and the last row is the
+statistic of the last step alone. A new one is a frozen dataclass in a file of its own, exported from this package; the
+shared contract tests pick it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import lfilter
+
+from himatch.errors import HimatchError
+from himatch.types import Array
+
+
+class Aggregator(Protocol):
+    """A fixed aggregator. Its fields are plain numbers and travel with the weights as they are."""
+
+    kind: ClassVar[str]
+
+    def fit(self, features: Iterable[Array]) -> Self:
+        """The same aggregator with what it must learn from training data (bin ranges, a centre) filled in."""
+
+    def width(self, dimensions: int) -> int:
+        """How many numbers the statistic of ``dimensions`` features has (k)."""
+
+    def __call__(self, phi: Array) -> Array:
+        """Features ``(T, d)`` to statistics ``(T, k)``."""
+
+
+@dataclass(frozen=True)
+class LearnedAggregator:
+    """An aggregator that is a network (BDT's second transformer).
+
+    It gets windows of ``window`` feature rows inside the training step and gives ``width`` numbers (m). Another type
+    than :class:`Aggregator`, because nothing can be relabelled with it beforehand.
+    """
+
+    width: int = 16
+    window: int = 20
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.window < 1:
+            raise HimatchError(
+                f"a learned aggregator needs m >= 1 and a window >= 1, got m = {self.width}, window = {self.window}"
+            )
+
+
+def check_gamma(gamma: float) -> None:
+    """Refuse a discount outside (0, 1]."""
+    if not 0.0 < gamma <= 1.0:
+        raise HimatchError(f"the discount gamma must be above 0 and at most 1, got {gamma}")
+
+
+def discounted_sums(values: NDArray[np.floating], gamma: float) -> NDArray[np.float64]:
+    """``y_t = x_t + gamma y_{t+1}`` down the rows of ``(T, k)``, in double precision."""
+    backwards = np.asarray(values, dtype=np.float64)[::-1]
+    if gamma == 1.0:
+        return np.cumsum(backwards, axis=0)[::-1]
+    return np.asarray(lfilter([1.0], [1.0, -gamma], backwards, axis=0), dtype=np.float64)[::-1]
+
+
+def discounted_counts(steps: int, gamma: float) -> NDArray[np.float64]:
+    """Total weight of the rest at every step, ``(T, 1)``: what turns a discounted sum into a mean."""
+    remaining = np.arange(steps, 0, -1, dtype=np.float64)[:, None]
+    return remaining if gamma == 1.0 else -np.expm1(remaining * np.log(gamma)) / (1.0 - gamma)

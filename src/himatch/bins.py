@@ -1,0 +1,98 @@
+"""Equal bins over a feature's range: how a distribution becomes a vector and back (Appendix "Details for CDT")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from himatch.errors import HimatchError
+
+PAPER_BINS = 31  # Table dt_hyper
+
+
+@dataclass(frozen=True)
+class Bins:
+    """``count`` equal bins from ``low`` to ``high`` in each of ``d`` feature dimensions.
+
+    Values outside the range fall into the end bins, everywhere: in relabelling, in targets and in metrics.
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    count: int = PAPER_BINS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", tuple(float(x) for x in self.low))
+        object.__setattr__(self, "high", tuple(float(x) for x in self.high))
+        if self.count < 1:
+            raise HimatchError(f"a histogram needs at least one bin, got {self.count}")
+        if len(self.low) != len(self.high) or not self.low:
+            raise HimatchError(f"bins need one low and one high per dimension, got {self.low} and {self.high}")
+        if not np.all(np.isfinite(self.low + self.high)) or any(
+            a >= b for a, b in zip(self.low, self.high, strict=True)
+        ):
+            raise HimatchError(f"every bin range must be finite with low < high, got {self.low} to {self.high}")
+
+    @classmethod
+    def fit(cls, features: Iterable[NDArray[np.floating]], count: int = PAPER_BINS) -> Bins:
+        """Span the minimum to the maximum of all rows of all ``(T, d)`` arrays."""
+        lows, highs = [], []
+        for phi in features:
+            lows.append(phi.min(axis=0))
+            highs.append(phi.max(axis=0))
+        if not lows:
+            raise HimatchError("bins cannot be fitted to an empty dataset")
+        low = np.min(lows, axis=0).astype(np.float64)
+        high = np.max(highs, axis=0).astype(np.float64)
+        # A constant feature still needs a range; the same convention as numpy.histogram. The width also has to
+        # survive rounding where the constant is huge.
+        slack = np.where(high - low > np.spacing(np.abs(high)) * count, 0.0, np.maximum(0.5, np.abs(high) * 1e-6))
+        return cls(tuple(low - slack), tuple(high + slack), count)
+
+    @property
+    def dimensions(self) -> int:
+        """How many feature dimensions are binned."""
+        return len(self.low)
+
+    @property
+    def widths(self) -> NDArray[np.float64]:
+        """Width of one bin in each dimension, ``(d,)``, in feature units."""
+        widths: NDArray[np.float64] = (np.array(self.high) - np.array(self.low)) / self.count
+        return widths
+
+    @property
+    def centers(self) -> NDArray[np.float64]:
+        """Bin representatives, ``(d, count)``."""
+        steps = np.arange(self.count) + 0.5
+        return np.array(self.low)[:, None] + self.widths[:, None] * steps
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """Bin edges, ``(d, count + 1)``."""
+        return np.linspace(self.low, self.high, self.count + 1, axis=1)
+
+    def indices(self, phi: ArrayLike) -> NDArray[np.int16]:
+        """Bin of every value: ``(T, d)`` floats to ``(T, d)`` integers in ``[0, count)``."""
+        values = np.asarray(phi, dtype=np.float64)
+        if values.ndim != 2 or values.shape[1] != self.dimensions:
+            raise HimatchError(f"expected features of shape (T, {self.dimensions}), got {values.shape}")
+        position = values - np.array(self.low)
+        position /= self.widths
+        np.clip(position, 0, self.count - 1, out=position)
+        indices: NDArray[np.int16] = position.astype(np.int16)
+        return indices
+
+    def histogram(self, phi: ArrayLike) -> NDArray[np.float64]:
+        """Marginal distributions of ``(T, d)`` features: ``(d, count)``, each row sums to one."""
+        indices = self.indices(phi)
+        counts = [np.bincount(column, minlength=self.count) for column in indices.T]
+        return np.asarray(counts, dtype=np.float64) / len(indices)
+
+    def joint(self, phi: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Occupied cells of the joint histogram: centres ``(n, d)`` and their weights ``(n,)``."""
+        cells, counts = np.unique(self.indices(phi), axis=0, return_counts=True)
+        points = np.array(self.low) + (cells + 0.5) * self.widths
+        return points, counts / counts.sum()

@@ -1,0 +1,127 @@
+"""``himatch data``: look at datasets and convert them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+if TYPE_CHECKING:
+    from himatch.data import TrajectoryDataset
+
+Import = Annotated[tuple[str, ...], tyro.conf.arg(name="import", metavar="FILE.py"), tyro.conf.UseAppendAction]
+Name = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
+PathName = Annotated[str | None, tyro.conf.arg(metavar="PATH")]
+
+
+@dataclass
+class TableColumns:
+    """Which column of a CSV or Parquet table holds what; a TOML file beside the table can say the same."""
+
+    episode: Annotated[str, tyro.conf.arg(name="columns.episode", metavar="NAME")] = "episode"
+    """Column that says which episode a row belongs to."""
+    observations: Annotated[str, tyro.conf.arg(name="columns.observations", metavar="PATTERNS")] = "obs*"
+    """Observation columns: names or patterns, separated by commas."""
+    actions: Annotated[str, tyro.conf.arg(name="columns.actions", metavar="PATTERNS")] = "act*"
+    """Action columns: names or patterns, separated by commas."""
+    reward: Annotated[str, tyro.conf.arg(name="columns.reward", metavar="NAME")] = "reward"
+    """Reward column, used if the table has it."""
+    terminated: Annotated[str, tyro.conf.arg(name="columns.terminated", metavar="NAME")] = "terminated"
+    """Column that is true in the last row of an episode that ended by termination, used if the table has it."""
+    step: Annotated[str, tyro.conf.arg(name="columns.step", metavar="NAME")] = "step"
+    """Step or time column that orders the rows of an episode, used if the table has it."""
+    label: Annotated[str, tyro.conf.arg(name="columns.label", metavar="NAME")] = "label"
+    """Column with the behaviour an episode belongs to, used if the table has it."""
+
+
+@dataclass
+class Loading:
+    """How to read the source."""
+
+    task: Name = None
+    """Task the episodes belong to: halfcheetah, hopper, walker2d, ant or one you registered. Taken from the source or
+    its file name if left out."""
+    imports: Import = ()
+    """Python file (or module) that registers tasks of your own."""
+    clip_actions: bool = False
+    """Clip actions outside the task's range instead of refusing them."""
+    mmap: PathName = None
+    """Folder for memory-mapped arrays, for sets larger than memory; filled on first use, reused afterwards."""
+    columns: TableColumns = field(default_factory=TableColumns)
+
+    def load(self, source: str) -> TrajectoryDataset:
+        """Read and check the source."""
+        from himatch.data import Columns, load_dataset
+        from himatch.tasks import import_tasks
+
+        for module in self.imports:
+            import_tasks(module)
+        columns = Columns(**vars(self.columns))
+        return load_dataset(source, self.task, clip_actions=self.clip_actions, columns=columns, mmap=self.mmap)
+
+
+Source = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+
+
+@dataclass
+class Inspect:
+    """Show what a dataset holds: episodes, returns, and the range and spread of every feature."""
+
+    source: Source
+    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet; join several with +."""
+    feature: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME"), tyro.conf.UseAppendAction] = ()
+    """Show this feature instead of all named ones: reward, state, x_velocity, obs[3], act[0], ..."""
+    json: bool = False
+    """Print everything as JSON instead of tables."""
+    plot: PathName = None
+    """Draw the feature distributions of the best, middle, worst and all episodes into this .png, .pdf or .svg."""
+    loading: Loading = field(default_factory=Loading)
+
+    def run(self) -> None:
+        """Load, summarise, print and draw."""
+        from rich.console import Console
+
+        from himatch.errors import HimatchWarning
+        from himatch.inspection import inspect_dataset, plot_report, show_report
+
+        console = Console()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", HimatchWarning)
+            dataset = self.loading.load(self.source)
+        report = inspect_dataset(dataset, self.feature or None, warnings=tuple(str(w.message) for w in caught))
+        if self.json:
+            print(json.dumps(report.as_json()))
+        else:
+            show_report(report, console)
+        if self.plot is not None:
+            path = plot_report(report, self.plot)
+            if not self.json:
+                console.print(f"picture written to {path}", highlight=False)
+
+
+@dataclass
+class Convert:
+    """Convert a dataset of any format to a Minari folder, checked and repaired on the way."""
+
+    source: Source
+    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet; join several with +."""
+    out: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
+    """Folder to write; Minari opens it by its name if the folder lies in Minari's dataset folder."""
+    overwrite: bool = False
+    """Replace OUT if it exists."""
+    loading: Loading = field(default_factory=Loading)
+
+    def run(self) -> None:
+        """Load and write."""
+        from himatch.data import write_minari
+        from himatch.errors import DataError
+
+        if Path(self.out).exists() and not self.overwrite:
+            raise DataError(f"{self.out} exists already; choose another name or pass --overwrite")
+        dataset = self.loading.load(self.source)
+        path = write_minari(dataset, self.out, overwrite=self.overwrite)
+        print(f"{len(dataset)} episodes, {dataset.steps} steps, sha256 {dataset.content_hash[:16]} written to {path}")

@@ -1,0 +1,78 @@
+"""Parsing, errors and exit codes; what the commands do lives in their own files."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Protocol
+
+import tyro
+
+from himatch._version import __version__
+from himatch.cli.data import Convert, Inspect
+from himatch.cli.quickstart import Quickstart
+from himatch.errors import HimatchError, HimatchWarning
+
+DESCRIPTION = (
+    "Hindsight information matching: one policy, trained offline, that matches a return, a goal, "
+    "a distribution or a demonstration. 'himatch --version' prints the version."
+)
+
+
+class Command(Protocol):
+    """A parsed command."""
+
+    def run(self) -> None:
+        """Do it."""
+
+
+@dataclass
+class Data:
+    """Load, check, look at and convert logged episodes."""
+
+    command: Annotated[Inspect, tyro.conf.subcommand("inspect")] | Annotated[Convert, tyro.conf.subcommand("convert")]
+
+    def run(self) -> None:
+        """Run the command below this one."""
+        self.command.run()
+
+
+Program = Annotated[Data, tyro.conf.subcommand("data")] | Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the program and exit: 0 done, 2 bad input, 130 interrupted."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments in (["--version"], ["-V"]):
+        print(f"himatch {__version__}")
+        sys.exit(0)
+    command: Command = tyro.cli(
+        Program,
+        prog="himatch",
+        description=DESCRIPTION,
+        args=arguments or ["--help"],
+        config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
+    )
+    sys.exit(run(command))
+
+
+def run(command: Command) -> int:
+    """Run a command; bad input becomes one line and exit code 2, repairs become notes on standard error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", HimatchWarning)
+        warnings.showwarning = _show_warning
+        try:
+            command.run()
+        except HimatchError as error:
+            print(f"himatch: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print("himatch: interrupted", file=sys.stderr)
+            return 130
+    return 0
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"himatch: note: {message}", file=sys.stderr)

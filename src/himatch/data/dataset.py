@@ -1,0 +1,171 @@
+"""The dataset: a sequence of trajectories over packed arrays."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from himatch.data.packed import Packed
+from himatch.errors import DataError
+from himatch.tasks import Task
+from himatch.types import Array, Trajectory
+
+
+class TrajectoryDataset(Sequence[Trajectory]):
+    """Episodes of one task. Indexing gives a :class:`Trajectory`; slices, masks and index arrays give datasets.
+
+    Selections share the packed arrays, so a split of a set that is larger than memory costs nothing.
+    """
+
+    def __init__(
+        self,
+        packed: Packed,
+        task: Task,
+        *,
+        source: str = "arrays",
+        env_id: str | None = None,
+        episodes: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._packed = packed
+        self._episodes = np.arange(len(packed.lengths)) if episodes is None else episodes
+        self.task = task
+        self.source = source
+        self.env_id = env_id
+        """The environment the data was recorded in, where the source says so."""
+
+    # -- the sequence -------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._episodes)
+
+    @overload
+    def __getitem__(self, key: int) -> Trajectory: ...
+    @overload
+    def __getitem__(self, key: slice | ArrayLike) -> TrajectoryDataset: ...
+    def __getitem__(self, key: int | slice | ArrayLike) -> Trajectory | TrajectoryDataset:
+        if isinstance(key, (int, np.integer)):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"episode {key} of {len(self)}")
+            return self._trajectory(int(self._episodes[key]))
+        chosen = self._episodes[key] if isinstance(key, slice) else self._episodes[_index(key)]
+        return TrajectoryDataset(self._packed, self.task, source=self.source, env_id=self.env_id, episodes=chosen)
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        return (self._trajectory(int(episode)) for episode in self._episodes)
+
+    def _trajectory(self, episode: int) -> Trajectory:
+        packed = self._packed
+        rows = slice(packed.starts[episode], packed.starts[episode] + packed.lengths[episode])
+        return Trajectory(
+            packed.observations[rows],
+            packed.actions[rows],
+            None if packed.rewards is None else packed.rewards[rows],
+            packed.final_observations[episode] if packed.has_final[episode] else None,
+            bool(packed.terminated[episode]),
+            packed.labels[episode],
+        )
+
+    def filter(self, keep: Callable[[Trajectory], bool]) -> TrajectoryDataset:
+        """The episodes for which ``keep`` says True."""
+        return self[np.fromiter((keep(trajectory) for trajectory in self), dtype=bool, count=len(self))]
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self)} episodes", f"{self.steps} steps", f"task {self.task.name!r}"]
+        if self.has_rewards and len(self):
+            parts.append(f"returns {self.returns.min():.0f} to {self.returns.max():.0f}")
+        return f"TrajectoryDataset({', '.join(parts)}, source {self.source!r})"
+
+    # -- per episode --------------------------------------------------------------------------------------------
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Steps of every episode, ``(E,)``."""
+        return self._packed.lengths[self._episodes]
+
+    @property
+    def terminated(self) -> NDArray[np.bool_]:
+        """Which episodes ended by termination, ``(E,)``."""
+        return self._packed.terminated[self._episodes]
+
+    @property
+    def labels(self) -> tuple[str | None, ...]:
+        """The label of every episode."""
+        return tuple(self._packed.labels[episode] for episode in self._episodes)
+
+    @cached_property
+    def returns(self) -> NDArray[np.float64]:
+        """Undiscounted return of every episode, ``(E,)``."""
+        if self._packed.rewards is None:
+            raise DataError(f"{self.source} has no rewards, so its episodes have no return")
+        starts, lengths, rewards = self._packed.starts, self._packed.lengths, self._packed.rewards
+        return np.array(
+            [rewards[starts[e] : starts[e] + lengths[e]].sum(dtype=np.float64) for e in self._episodes],
+            dtype=np.float64,
+        )
+
+    @property
+    def has_rewards(self) -> bool:
+        """Whether the log holds rewards."""
+        return self._packed.rewards is not None
+
+    # -- all steps, episode after episode -----------------------------------------------------------------------
+
+    @property
+    def steps(self) -> int:
+        """Steps of all episodes together."""
+        return int(self.lengths.sum())
+
+    @property
+    def observations(self) -> Array:
+        """``(steps, obs)``; a view where the selection is one run of episodes."""
+        return self._rows(self._packed.observations)
+
+    @property
+    def actions(self) -> Array:
+        """``(steps, act)``; a view where the selection is one run of episodes."""
+        return self._rows(self._packed.actions)
+
+    @property
+    def rewards(self) -> Array | None:
+        """``(steps,)``, or ``None`` for a log without rewards."""
+        return None if self._packed.rewards is None else self._rows(self._packed.rewards)
+
+    def _rows(self, array: Array) -> Array:
+        if len(self) == 0:
+            return array[:0]
+        starts, lengths = self._packed.starts[self._episodes], self.lengths
+        if np.array_equal(starts[1:], starts[:-1] + lengths[:-1]):
+            view = array[starts[0] : starts[-1] + lengths[-1]]
+            view.flags.writeable = False
+            return view
+        return np.concatenate([array[s : s + n] for s, n in zip(starts, lengths, strict=True)])
+
+    # -- identity -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of everything the episodes hold, whatever file they came from and however they are stored."""
+        digest = hashlib.sha256()
+        for trajectory in self:
+            label = "" if trajectory.label is None else f"label:{trajectory.label}"
+            final = trajectory.final_observation is not None
+            digest.update(f"{len(trajectory)} {trajectory.terminated} {final} {label}\n".encode())
+            for array in (
+                trajectory.observations,
+                trajectory.actions,
+                trajectory.rewards,
+                trajectory.final_observation,
+            ):
+                if array is not None:
+                    digest.update(np.ascontiguousarray(array).astype("<f4", copy=False).data)
+        return digest.hexdigest()
+
+
+def _index(key: ArrayLike) -> NDArray[np.int64] | NDArray[np.bool_]:
+    index = np.asarray(key)
+    return index.astype(np.int64) if index.dtype != bool else index

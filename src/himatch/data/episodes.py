@@ -1,0 +1,153 @@
+"""Lists of episodes: ``.npz`` files, pickles, dictionaries of arrays and trajectories made in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from himatch.data.checks import check_columns, flat_column, observation_columns
+from himatch.data.files import reading
+from himatch.data.flat import read_flat
+from himatch.data.packed import Allocate, Packed, in_memory
+from himatch.errors import DataError
+from himatch.tasks import Task
+from himatch.types import Trajectory
+
+Arrays = Mapping[str, "np.ndarray[Any, Any]"]
+
+
+def read_npz(path: Path, task: Task | None, allocate: Allocate) -> Packed:
+    """Read an ``.npz`` with ``observations``, ``actions``, optionally ``rewards``, and ``lengths`` or end flags."""
+    where = str(path)
+    with reading(where), np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    return read_arrays(arrays, where, task, allocate)
+
+
+def read_arrays(arrays: Arrays, where: str, task: Task | None, allocate: Allocate = in_memory) -> Packed:
+    """Read flat arrays; ``lengths`` says where episodes end, else D4RL's flags do."""
+    if "lengths" not in arrays:
+        return read_flat(arrays, where, task, allocate)
+    lengths = np.asarray(arrays["lengths"])
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or not len(lengths):
+        raise DataError(f"{where}: lengths must be whole numbers, one per episode")
+    if (lengths < 1).any():
+        raise DataError(f"{where}: episode {int(np.argmin(lengths))} has no steps; drop it from the data")
+    stops = np.cumsum(lengths)
+    for name, array in arrays.items():
+        if name not in ("lengths", "labels", "final_observations") and len(array) != stops[-1]:
+            raise DataError(f"{where}: lengths add up to {stops[-1]}, but {name} has {len(array)} rows")
+    labels = arrays.get("labels")
+    if labels is not None and len(labels) != len(lengths):
+        raise DataError(f"{where}: {len(lengths)} episodes but {len(labels)} labels")
+    finals = arrays.get("final_observations")
+    if finals is not None and len(finals) != len(lengths):
+        raise DataError(f"{where}: {len(lengths)} episodes but {len(finals)} final_observations")
+    episodes = []
+    for i, (stop, steps) in enumerate(zip(stops, lengths, strict=True)):
+        rows = slice(stop - steps, stop)
+        episode = {
+            name: array[rows]
+            for name, array in arrays.items()
+            if name not in ("lengths", "labels", "final_observations")
+        }
+        if finals is not None:
+            episode["final_observation"] = finals[i]
+        if labels is not None and str(labels[i]):
+            episode["label"] = labels[i]
+        episodes.append(episode)
+    return pack_episodes(episodes, where, task, allocate)
+
+
+def pack_trajectories(trajectories: Iterable[Trajectory], task: Task | None) -> Packed:
+    """Pack trajectories made in Python."""
+    episodes: list[dict[str, Any]] = []
+    for trajectory in trajectories:
+        episode: dict[str, Any] = {"observations": trajectory.observations, "actions": trajectory.actions}
+        if trajectory.rewards is not None:
+            episode["rewards"] = trajectory.rewards
+        if trajectory.final_observation is not None:
+            episode["final_observation"] = trajectory.final_observation
+        if trajectory.label is not None:
+            episode["label"] = trajectory.label
+        episode["terminals"] = np.arange(len(trajectory)) == len(trajectory) - 1 if trajectory.terminated else None
+        episodes.append({name: value for name, value in episode.items() if value is not None})
+    return pack_episodes(episodes, "trajectories", task, in_memory)
+
+
+def pack_episodes(
+    episodes: Sequence[Mapping[str, Any]], where: str, task: Task | None, allocate: Allocate = in_memory
+) -> Packed:
+    """Pack a list of dictionaries with ``observations``, ``actions`` and whatever else the family's files hold."""
+    if not episodes:
+        raise DataError(f"{where}: there are no episodes in it")
+    rewarded = "rewards" in episodes[0]
+    checked = [_episode(episode, f"{where}: episode {i}", rewarded) for i, episode in enumerate(episodes)]
+    width = observation_columns(checked[0]["observations"].shape[1], task, where)
+    actions_width = checked[0]["actions"].shape[1]
+    total = sum(len(episode["actions"]) for episode in checked)
+    observations, actions = allocate("observations", (total, width)), allocate("actions", (total, actions_width))
+    rewards = allocate("rewards", (total,)) if rewarded else None
+    finals = np.zeros((len(checked), width), dtype=np.float32)
+    lengths = np.array([len(episode["actions"]) for episode in checked], dtype=np.int64)
+    row = 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i, episode in enumerate(checked):
+            if episode["observations"].shape[1] != checked[0]["observations"].shape[1] or (
+                episode["actions"].shape[1] != actions_width
+            ):
+                raise DataError(f"{where}: the widths of episode {i} differ from those of episode 0")
+            rows = slice(row, row + lengths[i])
+            observations[rows] = episode["observations"][:, :width]
+            actions[rows] = episode["actions"]
+            if rewards is not None:
+                rewards[rows] = episode["rewards"]
+            if episode["final"] is not None:
+                finals[i] = episode["final"][:width]
+            row += lengths[i]
+    return Packed(
+        observations,
+        actions,
+        rewards,
+        lengths,
+        np.array([episode["terminated"] for episode in checked], dtype=bool),
+        finals,
+        np.array([episode["final"] is not None for episode in checked], dtype=bool),
+        tuple(episode["label"] for episode in checked),
+    )
+
+
+def _episode(episode: Mapping[str, Any], where: str, rewarded: bool) -> dict[str, Any]:
+    for name in ("observations", "actions"):
+        if name not in episode:
+            raise DataError(f"{where} has no {name!r} (found: {', '.join(sorted(episode)) or 'nothing'})")
+    if ("rewards" in episode) != rewarded:
+        raise DataError(f"{where}: some episodes have rewards and others have not; they cannot be one dataset")
+    flags = next((name for name in ("terminals", "terminations", "dones") if name in episode), None)
+    columns = {name: np.asarray(episode[name]) for name in ("observations", "actions")}
+    others = {
+        name: np.asarray(episode[name]) for name in ("rewards", "next_observations", flags) if name and name in episode
+    }
+    check_columns(columns["observations"], columns["actions"], list(others.items()), where)
+    terminated = False
+    if flags is not None:
+        ended = flat_column(others[flags], flags, where).astype(bool)
+        if ended[:-1].any():
+            raise DataError(f"{where}: terminates at step {int(np.argmax(ended))} and goes on; it is not one episode")
+        terminated = bool(ended[-1])
+    final = episode.get("final_observation")
+    if final is None and "next_observations" in others:
+        final = others["next_observations"][-1]
+    if final is not None and np.shape(final) != columns["observations"].shape[1:]:
+        raise DataError(f"{where}: the final observation has shape {np.shape(final)}, not that of the others")
+    label = episode.get("label")
+    return {
+        **columns,
+        "rewards": flat_column(others["rewards"], "rewards", where) if rewarded else None,
+        "terminated": terminated,
+        "final": None if final is None else np.asarray(final),
+        "label": None if label is None else str(label),
+    }

@@ -1,0 +1,81 @@
+"""Writing without leaving halves behind, and reading without letting a library's traceback out."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from himatch.errors import DataError, HimatchError
+
+# What h5py, NumPy, pyarrow and json raise for a damaged file. Programming errors (AttributeError, NameError) pass.
+_DAMAGE = (OSError, RuntimeError, ValueError, KeyError, TypeError, IndexError, MemoryError, OverflowError, EOFError)
+
+
+@contextmanager
+def reading(where: str) -> Iterator[None]:
+    """Turn a reader library's complaint about ``where`` into one line."""
+    try:
+        yield
+    except HimatchError:
+        raise
+    except FileNotFoundError as reason:
+        raise DataError(f"{where}: {reason.filename or 'a file'} is missing; the set is incomplete") from reason
+    except PermissionError as reason:
+        raise DataError(f"{where}: no permission to read it") from reason
+    except (*_DAMAGE, zipfile.BadZipFile) as reason:
+        detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
+        raise DataError(
+            f"{where}: cannot be read, the file is damaged or not what its name says ({detail})"
+        ) from reason
+
+
+@contextmanager
+def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A temporary folder beside ``target`` that takes its name only when the block ends well."""
+    if target.exists() and not overwrite:
+        raise DataError(f"{target} exists already; choose another name or remove it first (--overwrite)")
+    with _writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        with _writing(target):
+            yield partial
+            partial.chmod(0o755)
+            if target.exists():
+                shutil.rmtree(target) if target.is_dir() else target.unlink()
+            partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def new_file(target: Path) -> Iterator[Path]:
+    """A temporary file name beside ``target`` (same suffix) that replaces it only when the block ends well."""
+    partial = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        with _writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            yield partial
+            partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as reason:
+        cause = {
+            errno.ENOSPC: "the disk is full",
+            errno.EACCES: "no permission to write there",
+            errno.EROFS: "that file system is read-only",
+            errno.ENOTDIR: "a part of that path is a file, not a folder",
+        }.get(reason.errno or 0, reason.strerror or str(reason))
+        raise DataError(f"{target}: cannot be written, {cause}; nothing was left behind") from reason

@@ -1,0 +1,216 @@
+"""One way in: whatever holds trajectories becomes a checked :class:`TrajectoryDataset`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from himatch.data.checks import check_packed
+from himatch.data.dataset import TrajectoryDataset
+from himatch.data.episodes import pack_episodes, pack_trajectories, read_arrays, read_npz
+from himatch.data.files import new_folder, reading
+from himatch.data.flat import read_d4rl
+from himatch.data.minari import datasets_root, download, find_folder, read_minari
+from himatch.data.packed import (
+    MANIFEST,
+    Allocate,
+    Packed,
+    concatenate_packed,
+    in_folder,
+    in_memory,
+    open_packed,
+    save_manifest,
+)
+from himatch.data.pickles import read_pickle
+from himatch.data.tables import Columns, read_table
+from himatch.errors import DataError, HimatchWarning
+from himatch.tasks import Task, get_task, task_names
+from himatch.types import Trajectory
+
+Source = str | Path | Sequence[Trajectory] | Mapping[str, Any]
+
+FORMATS = ".hdf5 .h5 .npz .pkl .csv .parquet, or a Minari folder"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one source gave."""
+
+    packed: Packed
+    task: Task | None
+    env_id: str | None = None
+
+
+def load_dataset(
+    source: Source,
+    task: str | Task | None = None,
+    *,
+    clip_actions: bool = False,
+    columns: Columns | None = None,
+    mmap: str | Path | None = None,
+) -> TrajectoryDataset:
+    """Load, check and pack trajectories.
+
+    Parameters
+    ----------
+    source
+        A D4RL HDF5 file, a Minari folder or local Minari id, ``minari:ID`` (downloads it), an ``.npz``, a pickled
+        list of episodes, a CSV or Parquet table, several of these joined with ``+``; or a sequence of
+        :class:`Trajectory`, or a dictionary of arrays.
+    task
+        Name or :class:`Task`. Where it is left out it is taken from the environment the source names or from the file
+        name, and failing that the dataset gets a task of its own without named features.
+    clip_actions
+        Clip actions that lie outside the task's range instead of refusing them.
+    columns
+        Which columns of a table hold what; by default read from a TOML file beside it.
+    mmap
+        A folder for memory-mapped arrays, so that a set larger than memory works. Filled on first use and opened
+        as it is afterwards.
+    """
+    known = None if task is None else get_task(task)
+    if mmap is None:
+        return _load(source, known, clip_actions, columns, in_memory)
+    folder = Path(mmap)
+    if not (folder / MANIFEST).is_file():
+        with new_folder(folder) as partial:
+            dataset = _load(source, known, clip_actions, columns, in_folder(partial), scratch=partial)
+            facts = {
+                "source": dataset.source,
+                "task": dataset.task.name,
+                "env_id": dataset.env_id,
+                "clip_actions": clip_actions,
+            }
+            save_manifest(partial, dataset._packed, facts)
+    return _open_mapped(folder, source, known, clip_actions)
+
+
+def _open_mapped(folder: Path, source: Source, task: Task | None, clip_actions: bool) -> TrajectoryDataset:
+    with reading(str(folder)):
+        packed, facts = open_packed(folder)
+        if isinstance(source, (str, Path)) and facts["source"] != str(source):
+            raise DataError(f"{folder} holds {facts['source']!r}, not {str(source)!r}; choose another folder for mmap")
+    known = task or (get_task(facts["task"]) if facts["task"] in task_names() else _anonymous_task(packed))
+    if task is not None and (task.name != facts["task"] or clip_actions != facts["clip_actions"]):
+        check_packed(packed, task, str(folder), clip_actions=False)
+    return TrajectoryDataset(packed, known, source=facts["source"], env_id=facts["env_id"])
+
+
+def _load(
+    source: Source,
+    task: Task | None,
+    clip_actions: bool,
+    columns: Columns | None,
+    allocate: Allocate,
+    scratch: Path | None = None,
+) -> TrajectoryDataset:
+    name = str(source) if isinstance(source, (str, Path)) else "arrays in memory"
+    names = split_sources(source) if isinstance(source, (str, Path)) else [source]
+    parts: list[_Part] = []
+    for i, one in enumerate(names):
+        # Parts of a joined source are mapped beside the whole and removed with it.
+        place = allocate
+        if scratch is not None and len(names) > 1:
+            (scratch / f"part-{i}").mkdir()
+            place = in_folder(scratch / f"part-{i}")
+        part = _read(one, task, columns, place)
+        found = task or part.task or _anonymous_task(part.packed)
+        check_packed(part.packed, found, str(one) if isinstance(one, (str, Path)) else name, clip_actions=clip_actions)
+        parts.append(_Part(part.packed, found, part.env_id))
+    tasks = {part.task.name for part in parts if part.task is not None}
+    if len(tasks) > 1:
+        raise DataError(f"the joined sources belong to different tasks ({', '.join(sorted(tasks))})")
+    packed = concatenate_packed([part.packed for part in parts], allocate)
+    if scratch is not None and len(names) > 1:
+        _remove_parts(scratch, len(names))
+    chosen, env_id = parts[0].task, parts[0].env_id
+    assert chosen is not None
+    if env_id is not None and chosen.env_id not in (None, env_id):
+        warnings.warn(
+            f"{name}: recorded in {env_id}, but task {chosen.name} runs {chosen.env_id}; physics and rewards differ "
+            "between versions, so rollouts will not reproduce the data exactly",
+            HimatchWarning,
+            2,
+        )
+    return TrajectoryDataset(packed, chosen, source=name, env_id=env_id)
+
+
+def _remove_parts(scratch: Path, count: int) -> None:
+    import shutil
+
+    for i in range(count):
+        shutil.rmtree(scratch / f"part-{i}")
+
+
+def split_sources(source: str | Path) -> list[str | Path]:
+    """The sources that ``+`` joins; a path that exists is taken whole."""
+    if isinstance(source, Path) or Path(source).exists():
+        return [source]
+    parts: list[str | Path] = [part.strip() for part in source.split("+")]
+    if not all(parts):
+        raise DataError(f"{source!r}: there is nothing beside one of the + signs")
+    return parts
+
+
+def _read(source: Source, task: Task | None, columns: Columns | None, allocate: Allocate) -> _Part:
+    if isinstance(source, Mapping):
+        return _Part(read_arrays(source, "arrays", task, allocate), task)
+    if not isinstance(source, (str, Path)):
+        return _Part(pack_trajectories(source, task), task)
+    path = _locate(str(source))
+    folder = find_folder(path)
+    if folder is not None:
+        known = task or folder.task
+        return _Part(read_minari(folder, known, allocate), known, folder.env_id)
+    if path.is_dir():
+        raise DataError(f"{path} is a folder but not a Minari one (no metadata.json in it or in its data folder)")
+    known = task or _task_of_name(path)
+    suffix = path.suffix.lower()
+    if h5py.is_hdf5(path) or suffix in (".hdf5", ".h5"):
+        packed = read_d4rl(path, known, allocate)
+    elif suffix == ".npz":
+        packed = read_npz(path, known, allocate)
+    elif suffix in (".pkl", ".pickle"):
+        packed = pack_episodes(read_pickle(path), str(path), known, allocate)
+    elif suffix in (".csv", ".parquet"):
+        packed = read_table(path, known, allocate, columns)
+    else:
+        raise DataError(f"{path}: do not know how to read {suffix or 'a file without a suffix'}; known: {FORMATS}")
+    return _Part(packed, known)
+
+
+def _locate(source: str) -> Path:
+    if source.startswith("minari:"):
+        return download(source.removeprefix("minari:"))
+    path = Path(source).expanduser()
+    if path.exists():
+        return path
+    local = datasets_root() / source
+    if source and local.exists():
+        return local
+    raise DataError(
+        f"{source}: no such file or folder, and no Minari set of that id in {datasets_root()}; "
+        "to download one, write minari:ID"
+    )
+
+
+def _task_of_name(path: Path) -> Task | None:
+    """D4RL's file names start with the task: ``hopper_medium_expert-v2.hdf5``, ``hopper-medium-v2.pkl``."""
+    for name in sorted(task_names(), key=len, reverse=True):
+        if path.name.lower().startswith((f"{name}_", f"{name}-", f"{name}.")):
+            return get_task(name)
+    return None
+
+
+def _anonymous_task(packed: Packed) -> Task:
+    return Task(
+        name="unnamed",
+        horizon=int(packed.lengths.max(initial=1)),
+        observation_width=packed.observations.shape[1] or None,
+        action_width=packed.actions.shape[1] or None,
+    )

@@ -1,0 +1,257 @@
+"""Minari folders, read directly: HDF5 through h5py, Arrow and Parquet through pyarrow."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from himatch.data.checks import check_columns, flat_column, observation_columns
+from himatch.data.files import reading
+from himatch.data.packed import Allocate, Packed
+from himatch.errors import DataError, TaskError
+from himatch.tasks import Task, get_task, task_of_environment
+from himatch.tasks.spaces import refusal
+
+METADATA = "metadata.json"
+MAIN_FILE = "main_data.hdf5"
+
+
+@dataclass(frozen=True)
+class MinariFolder:
+    """Where a Minari set lies and what it says about itself."""
+
+    data: Path
+    metadata: dict[str, Any]
+
+    @property
+    def env_id(self) -> str | None:
+        """The environment the set was recorded in, where it says so."""
+        spec = self.metadata.get("env_spec")
+        facts = json.loads(spec) if isinstance(spec, str) else spec
+        name = facts.get("id") if isinstance(facts, dict) else self._written_by_himatch.get("env_id")
+        return name if isinstance(name, str) else None
+
+    @property
+    def _written_by_himatch(self) -> dict[str, Any]:
+        extra = self.metadata.get("himatch")
+        return extra if isinstance(extra, dict) else {}
+
+    @property
+    def task(self) -> Task | None:
+        """The task himatch wrote into it, or the one that runs the same environment."""
+        name = self._written_by_himatch.get("task")
+        if isinstance(name, str):
+            try:
+                return get_task(name)
+            except TaskError:
+                pass  # written with a task that is not registered here; the environment may still tell
+        return None if self.env_id is None else task_of_environment(self.env_id)
+
+    @property
+    def has_rewards(self) -> bool:
+        """False for sets that himatch wrote from a log without rewards (Minari itself demands a column)."""
+        return self._written_by_himatch.get("rewards") is not False
+
+
+def datasets_root() -> Path:
+    """Where Minari keeps its local sets."""
+    return Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
+
+
+def find_folder(path: Path) -> MinariFolder | None:
+    """The Minari set at that path (its folder, its ``data`` folder or its main file), or ``None``."""
+    for data in (path, path / "data", path.parent if path.name == MAIN_FILE else path):
+        if (data / METADATA).is_file():
+            with reading(str(data / METADATA)):
+                metadata = json.loads((data / METADATA).read_text())
+                if not isinstance(metadata, dict):
+                    raise DataError(f"{data / METADATA}: not a JSON object; is it a Minari folder?")
+                return MinariFolder(data, metadata)
+    return None
+
+
+def download(dataset_id: str) -> Path:
+    """Fetch a remote set through Minari itself (extra ``minari``) and say where it lies."""
+    local = datasets_root() / dataset_id
+    if not (local / "data" / METADATA).is_file():
+        try:
+            import minari
+        except ImportError:
+            raise DataError('downloading needs Minari: pip install "himatch[minari]"') from None
+        with reading(f"minari:{dataset_id}"):
+            minari.download_dataset(dataset_id)
+    return local
+
+
+def read_minari(folder: MinariFolder, task: Task | None, allocate: Allocate) -> Packed:
+    """Read a Minari folder of any of its three formats."""
+    where = str(folder.data)
+    for key, what in (("observation_space", "the observation"), ("action_space", "the action")):
+        with reading(where):
+            _check_space(folder.metadata.get(key), f"{where}: {what}")
+    form = folder.metadata.get("data_format", "hdf5")
+    if form not in ("hdf5", "arrow", "parquet"):
+        raise DataError(f"{where}: unknown Minari data format {form!r}; known are hdf5, arrow and parquet")
+    with reading(where):
+        episodes = _hdf5_episodes(folder) if form == "hdf5" else _arrow_episodes(folder, form)
+        return _pack(episodes, folder, task, allocate)
+
+
+def _check_space(serialized: object, what: str) -> None:
+    if not isinstance(serialized, str):
+        return
+    space = json.loads(serialized)
+    kind = space.get("type")
+    if kind != "Box":
+        raise refusal(what, f"a {kind} space", DataError)
+    if len(space.get("shape", [0])) != 1:
+        raise refusal(what, "pixels" if len(space["shape"]) == 3 else f"an array of shape {space['shape']}", DataError)
+
+
+@dataclass(frozen=True)
+class _Episode:
+    """One stored episode before its rows are copied: T + 1 observations, T of everything else."""
+
+    observations: Any
+    actions: Any
+    rewards: Any
+    terminated: bool
+    has_final: bool
+    label: str | None
+    where: str
+
+
+def _hdf5_episodes(folder: MinariFolder) -> Iterator[_Episode]:
+    path = folder.data / MAIN_FILE
+    with h5py.File(path, "r") as file:
+        count = _episode_count(folder, len(file))
+        for i in range(count):
+            where = f"{path}: episode {i}"
+            group = file.get(f"episode_{i}")
+            if not isinstance(group, h5py.Group):
+                raise DataError(f"{where} is missing; the set is incomplete")
+            columns = {}
+            for name in ("observations", "actions", "rewards", "terminations"):
+                column = group.get(name)
+                if isinstance(column, h5py.Group):
+                    raise refusal(f"{where}: {name}", "a dictionary or tuple", DataError)
+                if column is None:
+                    raise DataError(f"{where} has no {name!r} (found: {', '.join(group)})")
+                columns[name] = column[...]
+            yield _episode(columns, dict(group.attrs), where)
+
+
+def _arrow_episodes(folder: MinariFolder, form: str) -> Iterator[_Episode]:
+    try:
+        import pyarrow.dataset as arrow
+    except ImportError:
+        raise DataError(f'{folder.data}: {form} sets need pyarrow: pip install "himatch[arrow]"') from None
+    stored = [entry for entry in folder.data.iterdir() if entry.is_dir() and entry.name.isdigit()]
+    for i in range(_episode_count(folder, len(stored))):
+        place = folder.data / str(i)
+        where = f"{folder.data}: episode {i}"
+        if not place.is_dir():
+            raise DataError(f"{where} is missing; the set is incomplete")
+        table = arrow.dataset(place, format=form, ignore_prefixes=["_", ".", METADATA]).to_table()
+        columns = {}
+        for name in ("observations", "actions", "rewards", "terminations"):
+            if name not in table.column_names:
+                raise DataError(f"{where} has no {name!r} (found: {', '.join(table.column_names)})")
+            values = table[name].combine_chunks()
+            if name in ("observations", "actions"):
+                values = values.flatten().to_numpy(zero_copy_only=False).reshape(len(values), -1)
+            else:
+                values = values.to_numpy(zero_copy_only=False)
+            # The last row of everything but the observations is padding.
+            columns[name] = values if name == "observations" else values[:-1]
+        attributes = json.loads((place / METADATA).read_text()) if (place / METADATA).is_file() else {}
+        yield _episode(columns, attributes, where)
+
+
+def _episode_count(folder: MinariFolder, stored: int) -> int:
+    count = folder.metadata.get("total_episodes", stored)
+    if count != stored:
+        raise DataError(f"{folder.data}: metadata names {count} episodes, {stored} are stored; the set is incomplete")
+    return stored
+
+
+def _episode(columns: dict[str, Any], attributes: dict[str, Any], where: str) -> _Episode:
+    observations, actions, rewards = columns["observations"], columns["actions"], columns["rewards"]
+    if len(actions.shape) and actions.shape[0] == 0:
+        raise DataError(f"{where} has no steps; drop it from the data")
+    if len(observations.shape) == 0 or observations.shape[0] != actions.shape[0] + 1:
+        raise DataError(
+            f"{where}: expected one observation more than actions, got shapes {observations.shape} and {actions.shape}"
+        )
+    check_columns(observations[:-1], actions, [("rewards", rewards), ("terminations", columns["terminations"])], where)
+    ended = flat_column(columns["terminations"], "terminations", where).astype(bool)
+    if ended[:-1].any():
+        raise DataError(f"{where}: terminates at step {int(np.argmax(ended))} and goes on; it is not one episode")
+    label = attributes.get("label")
+    if isinstance(label, bytes):
+        label = label.decode()
+    return _Episode(
+        observations,
+        actions,
+        rewards,
+        bool(ended[-1]),
+        bool(attributes.get("has_final_observation", True)),
+        None if label is None else str(label),
+        where,
+    )
+
+
+def _pack(episodes: Iterator[_Episode], folder: MinariFolder, task: Task | None, allocate: Allocate) -> Packed:
+    """Copy episode after episode; only one is in memory beside the packed arrays."""
+    where, total = str(folder.data), folder.metadata.get("total_steps")
+    if not isinstance(total, int) or total < 1:
+        raise DataError(f"{where}: metadata does not say how many steps there are (total_steps)")
+    lengths: list[int] = []
+    terminated, has_final, labels, finals = [], [], [], []
+    observations = actions = rewards = None
+    row = 0
+    for episode in episodes:
+        width = observation_columns(episode.observations.shape[1], task, episode.where)
+        steps = episode.actions.shape[0]
+        if observations is None or actions is None:
+            observations = allocate("observations", (total, width))
+            actions = allocate("actions", (total, episode.actions.shape[1]))
+            rewards = allocate("rewards", (total,)) if folder.has_rewards else None
+        if width != observations.shape[1] or episode.actions.shape[1] != actions.shape[1]:
+            raise DataError(f"{episode.where}: its widths differ from those of the episodes before")
+        if row + steps > total:
+            raise DataError(f"{where}: metadata names {total} steps, the episodes hold more")
+        rows = slice(row, row + steps)
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = np.asarray(episode.observations[:, :width])
+            observations[rows] = seen[:-1]
+            actions[rows] = episode.actions[...]
+            if rewards is not None:
+                rewards[rows] = flat_column(episode.rewards, "rewards", episode.where)
+            finals.append(seen[-1].astype(np.float32))
+        lengths.append(steps)
+        terminated.append(episode.terminated)
+        has_final.append(episode.has_final)
+        labels.append(episode.label)
+        row += steps
+    if observations is None or actions is None:
+        raise DataError(f"{where}: there are no episodes in it")
+    if row != total:
+        raise DataError(f"{where}: metadata names {total} steps, the episodes hold {row}; the set is incomplete")
+    return Packed(
+        observations,
+        actions,
+        rewards,
+        np.array(lengths, dtype=np.int64),
+        np.array(terminated, dtype=bool),
+        np.stack(finals),
+        np.array(has_final, dtype=bool),
+        tuple(labels),
+    )

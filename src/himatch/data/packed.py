@@ -1,0 +1,132 @@
+"""Episodes end to end in a few flat arrays: how a dataset lies in memory or in memory-mapped files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch.errors import DataError
+from himatch.types import Array
+
+Allocate = Callable[[str, tuple[int, ...]], Array]
+"""Gives a float32 array of that shape to fill, in memory or in a mapped file of that name."""
+
+MANIFEST = "packed.json"
+BLOCK = 65536  # rows handled at a time where a pass must not touch the whole array at once
+
+
+def in_memory(name: str, shape: tuple[int, ...]) -> Array:
+    """Allocate in ordinary memory."""
+    return np.empty(shape, dtype=np.float32)
+
+
+def in_folder(folder: Path) -> Allocate:
+    """Allocate ``.npy`` files in a folder, mapped into memory."""
+
+    def allocate(name: str, shape: tuple[int, ...]) -> Array:
+        mapped: Array = np.lib.format.open_memmap(folder / f"{name}.npy", mode="w+", dtype=np.float32, shape=shape)
+        return mapped
+
+    return allocate
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """``E`` episodes of ``N`` steps together; episode ``e`` is rows ``starts[e]`` to ``starts[e] + lengths[e]``.
+
+    ``observations`` (N, obs), ``actions`` (N, act), ``rewards`` (N,) or None, ``lengths`` (E,), ``terminated`` (E,),
+    ``final_observations`` (E, obs) of which only rows with ``has_final`` (E,) mean anything, ``labels`` E strings.
+    """
+
+    observations: Array
+    actions: Array
+    rewards: Array | None
+    lengths: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    final_observations: Array
+    has_final: NDArray[np.bool_]
+    labels: tuple[str | None, ...]
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """First row of every episode, ``(E,)``."""
+        return np.concatenate([[0], np.cumsum(self.lengths)[:-1]]).astype(np.int64)
+
+    def locate(self, row: int) -> tuple[int, int]:
+        """Episode and step of a row."""
+        episode = int(np.searchsorted(self.starts, row, side="right")) - 1
+        return episode, row - int(self.starts[episode])
+
+
+def concatenate_packed(parts: Sequence[Packed], allocate: Allocate = in_memory) -> Packed:
+    """Several sets one after the other, all of the same widths."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    for part in parts[1:]:
+        if part.observations.shape[1] != first.observations.shape[1] or part.actions.shape[1] != first.actions.shape[1]:
+            raise DataError(
+                "the joined sources differ in width: "
+                f"{first.observations.shape[1]} and {part.observations.shape[1]} observations, "
+                f"{first.actions.shape[1]} and {part.actions.shape[1]} actions"
+            )
+        if (part.rewards is None) != (first.rewards is None):
+            raise DataError("one of the joined sources has rewards and another has not; they cannot be one dataset")
+
+    def join(name: str) -> Array:
+        arrays: list[Array] = [getattr(part, name) for part in parts]
+        out = allocate(name, (sum(map(len, arrays)), *arrays[0].shape[1:]))
+        return np.concatenate(arrays, out=out)
+
+    return Packed(
+        join("observations"),
+        join("actions"),
+        None if first.rewards is None else join("rewards"),
+        np.concatenate([part.lengths for part in parts]),
+        np.concatenate([part.terminated for part in parts]),
+        np.concatenate([part.final_observations for part in parts]),
+        np.concatenate([part.has_final for part in parts]),
+        tuple(label for part in parts for label in part.labels),
+    )
+
+
+def save_manifest(folder: Path, packed: Packed, facts: dict[str, Any]) -> None:
+    """Write what the mapped arrays in ``folder`` do not hold; the presence of the manifest says they are complete."""
+    np.save(folder / "final_observations.npy", packed.final_observations)
+    manifest = {
+        **facts,
+        "rewards": packed.rewards is not None,
+        "lengths": packed.lengths.tolist(),
+        "terminated": packed.terminated.tolist(),
+        "has_final": packed.has_final.tolist(),
+        "labels": list(packed.labels),
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def open_packed(folder: Path) -> tuple[Packed, dict[str, Any]]:
+    """Open a folder of mapped arrays, read-only."""
+    facts = json.loads((folder / MANIFEST).read_text())
+
+    def mapped(name: str) -> Array:
+        array: Array = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        return array
+
+    packed = Packed(
+        mapped("observations"),
+        mapped("actions"),
+        mapped("rewards") if facts.pop("rewards") else None,
+        np.array(facts.pop("lengths"), dtype=np.int64),
+        np.array(facts.pop("terminated"), dtype=bool),
+        np.array(mapped("final_observations")),
+        np.array(facts.pop("has_final"), dtype=bool),
+        tuple(facts.pop("labels")),
+    )
+    return packed, facts

@@ -1,0 +1,88 @@
+"""Which episodes are trained on and which are kept as targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from himatch.data.dataset import TrajectoryDataset
+from himatch.errors import DataError
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and held-out episodes; unpacks as ``train, held_out = split``.
+
+    ``groups`` names the group of every held-out episode ("expert", "medium", a label); ``train_index`` and
+    ``held_out_index`` are positions in the dataset that was split.
+    """
+
+    train: TrajectoryDataset
+    held_out: TrajectoryDataset
+    groups: tuple[str, ...]
+    train_index: NDArray[np.int64]
+    held_out_index: NDArray[np.int64]
+
+    def __iter__(self) -> Iterator[TrajectoryDataset]:
+        yield self.train
+        yield self.held_out
+
+    def group(self, name: str) -> TrajectoryDataset:
+        """The held-out episodes of one group."""
+        return self.held_out[np.array([group == name for group in self.groups], dtype=bool)]
+
+
+def paper_split(dataset: TrajectoryDataset, per_group: int = 5) -> Split:
+    """The paper's split: the best five episodes ("expert") and the five around the median ("medium") are held out.
+
+    Episodes are sorted by return, ties by their place in the dataset; medium are ranks n//2 - 2 to n//2 + 2.
+    """
+    n, before = len(dataset), per_group // 2
+    if per_group < 1:
+        raise DataError(f"a held-out group needs at least one episode, got {per_group}")
+    middle = n // 2 - before
+    fewest = 4 * per_group - 2 * before - 1
+    if n < fewest:
+        raise DataError(
+            f"the paper's split holds out {2 * per_group} episodes and needs at least {fewest}, "
+            f"{dataset.source} has {n}; use random_split or no split (--split none)"
+        )
+    if not dataset.has_rewards:
+        raise DataError(f"the paper's split sorts by return and {dataset.source} has no rewards; use random_split")
+    order = np.argsort(dataset.returns, kind="stable")
+    held_out = np.concatenate([order[-per_group:], order[middle : middle + per_group]])
+    return _split(dataset, held_out, ("expert",) * per_group + ("medium",) * per_group)
+
+
+def random_split(dataset: TrajectoryDataset, held_out: float = 0.1, seed: int = 0) -> Split:
+    """Hold out a random part of the episodes, the same for the same seed."""
+    count = round(len(dataset) * held_out)
+    if not 0 < held_out < 1 or not 0 < count < len(dataset):
+        raise DataError(f"cannot hold out {held_out:g} of {len(dataset)} episodes; both parts need at least one")
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:count])
+    return _split(dataset, chosen, ("random",) * count)
+
+
+def label_split(dataset: TrajectoryDataset, held_out: Iterable[str], per_label: int | None = None) -> Split:
+    """Keep all episodes with these labels out of training; the first ``per_label`` of each become targets."""
+    wanted, labels = tuple(held_out), dataset.labels
+    missing = [label for label in wanted if label not in labels]
+    if missing:
+        known = ", ".join(sorted({label for label in labels if label is not None})) or "none"
+        raise DataError(f"no episode of {dataset.source} is labelled {missing[0]!r}; labels: {known}")
+    chosen = [i for label in wanted for i in [j for j, other in enumerate(labels) if other == label][:per_label]]
+    train = [i for i, label in enumerate(labels) if label not in wanted]
+    if not train:
+        raise DataError("every episode carries a held-out label; nothing is left to train on")
+    return _split(dataset, chosen, tuple(str(labels[i]) for i in chosen), train)
+
+
+def _split(
+    dataset: TrajectoryDataset, held_out: ArrayLike, groups: tuple[str, ...], train: ArrayLike | None = None
+) -> Split:
+    chosen = np.asarray(held_out, dtype=np.int64)
+    rest = np.setdiff1d(np.arange(len(dataset)), chosen) if train is None else np.asarray(train, dtype=np.int64)
+    return Split(dataset[rest], dataset[chosen], groups, rest, chosen)

@@ -1,0 +1,189 @@
+"""Tables of logs (CSV, Parquet): one row a step, a column for each number a robot writes."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+import warnings
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch.data.episodes import pack_episodes
+from himatch.data.files import reading
+from himatch.data.packed import Allocate, Packed
+from himatch.errors import DataError
+from himatch.tasks import Task
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column of a table holds what.
+
+    ``observations`` and ``actions`` are names or patterns (``q_*``), comma-separated or a list; columns keep the
+    order they have in the table. ``reward``, ``terminated``, ``step`` and ``label`` are used where the table has them.
+    """
+
+    episode: str = "episode"
+    observations: str | tuple[str, ...] = "obs*"
+    actions: str | tuple[str, ...] = "act*"
+    reward: str = "reward"
+    terminated: str = "terminated"
+    step: str = "step"
+    label: str = "label"
+
+    @classmethod
+    def beside(cls, table: Path) -> Columns:
+        """The mapping in ``NAME.toml`` beside the table, or the defaults."""
+        path = table.with_suffix(".toml")
+        if not path.is_file():
+            return cls()
+        with reading(str(path)):
+            content = tomllib.loads(path.read_text())
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(set(content) - known)
+        if unknown:
+            raise DataError(f"{path}: unknown key {unknown[0]!r}; known are {', '.join(sorted(known))}")
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
+        }
+        for key, value in values.items():
+            items = value if isinstance(value, tuple) else (value,)
+            if not all(isinstance(item, str) for item in items):
+                raise DataError(f"{path}: {key!r} must be a column name or a list of them")
+        return cls(**values)
+
+    def overridden_by(self, other: Columns | None) -> Columns:
+        """The same mapping with whatever the other one sets differently from the defaults."""
+        defaults = Columns()
+        changed = {f.name: getattr(other, f.name) for f in fields(self)} if other is not None else {}
+        return replace(self, **{name: value for name, value in changed.items() if value != getattr(defaults, name)})
+
+    def select(self, patterns: str | tuple[str, ...], names: list[str], what: str, where: str) -> list[int]:
+        """Positions of the columns that match, in table order."""
+        wanted = [p.strip() for p in patterns.split(",")] if isinstance(patterns, str) else list(patterns)
+        for pattern in wanted:
+            if not any(fnmatchcase(name, pattern) for name in names):
+                raise DataError(
+                    f"{where}: no column matches {pattern!r} for the {what} (columns: {', '.join(names)}); "
+                    f"name them with --columns.{what} or in a TOML file beside the table"
+                )
+        return [i for i, name in enumerate(names) if any(fnmatchcase(name, pattern) for pattern in wanted)]
+
+
+def read_table(path: Path, task: Task | None, allocate: Allocate, columns: Columns | None = None) -> Packed:
+    """Read a CSV or Parquet table of steps."""
+    where, mapping = str(path), Columns.beside(path).overridden_by(columns)
+    with reading(where):
+        names = _csv_names(path) if path.suffix == ".csv" else _parquet_names(path)
+        if mapping.episode not in names:
+            raise DataError(
+                f"{where}: no column {mapping.episode!r} that says which episode a row belongs to "
+                f"(columns: {', '.join(names)}); name it with --columns.episode or in a TOML file beside the table"
+            )
+        observations = mapping.select(mapping.observations, names, "observations", where)
+        actions = mapping.select(mapping.actions, names, "actions", where)
+        special = {role: names.index(name) for role in ("reward", "step") if (name := getattr(mapping, role)) in names}
+        texts = {
+            role: names.index(name)
+            for role in ("episode", "terminated", "label")
+            if (name := getattr(mapping, role)) in names
+        }
+        used = set(special.values()) | set(texts.values())
+        observations = [i for i in observations if i not in used]
+        actions = [i for i in actions if i not in used]
+        numeric = [*observations, *actions, *special.values()]
+        load = _csv_columns if path.suffix == ".csv" else _parquet_columns
+        numbers, words = load(path, names, numeric, list(texts.values()))
+    if numbers.size == 0:
+        raise DataError(f"{where}: the table has no rows")
+    a, b = len(observations), len(observations) + len(actions)
+    roles = {role: numbers[:, b + i] for i, role in enumerate(special)}
+    episode_of = dict(zip(texts, words.T, strict=True))
+    episodes = []
+    for rows in _episode_rows(episode_of["episode"], roles.get("step"), where):
+        episode: dict[str, Any] = {"observations": numbers[rows, :a], "actions": numbers[rows, a:b]}
+        if "reward" in roles:
+            episode["rewards"] = roles["reward"][rows]
+        if "terminated" in episode_of:
+            episode["terminals"] = _flags(episode_of["terminated"][rows], where)
+        if "label" in episode_of:
+            episode["label"] = episode_of["label"][rows[0]]
+        episodes.append(episode)
+    return pack_episodes(episodes, where, task, allocate)
+
+
+def _episode_rows(episode: NDArray[Any], step: NDArray[Any] | None, where: str) -> list[NDArray[np.int64]]:
+    """Row numbers of every episode, in order of appearance."""
+    changes = np.flatnonzero(episode[1:] != episode[:-1]) + 1
+    runs = np.split(np.arange(len(episode)), changes)
+    groups: dict[str, list[NDArray[np.int64]]] = {}
+    for run in runs:
+        name = str(episode[run[0]])
+        if name in groups and step is None:
+            raise DataError(
+                f"{where}: episode {name!r} comes back in row {run[0] + 1} after another one; sort the table, give "
+                "every episode its own name, or name a step column so that interleaved rows can be put in order"
+            )
+        groups.setdefault(name, []).append(run)
+    result = []
+    for name, parts in groups.items():
+        rows = np.concatenate(parts)
+        if step is not None and (np.diff(step[rows]) <= 0).any():
+            row = int(rows[int(np.argmax(np.diff(step[rows]) <= 0)) + 1])
+            raise DataError(f"{where}: episode {name!r} steps backwards in row {row + 1}; sort the table by step")
+        result.append(rows)
+    return result
+
+
+def _flags(words: NDArray[Any], where: str) -> NDArray[np.bool_]:
+    meanings = {
+        **dict.fromkeys(("1", "1.0", "true", "yes"), True),
+        **dict.fromkeys(("", "0", "0.0", "false", "no"), False),
+    }
+    try:
+        return np.array([meanings[str(word).strip().lower()] for word in words], dtype=bool)
+    except KeyError as word:
+        raise DataError(f"{where}: {word} in the terminated column is neither true nor false") from None
+
+
+def _csv_names(path: Path) -> list[str]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        return [name.strip() for name in next(csv.reader(file), [])]
+
+
+def _csv_columns(
+    path: Path, _names: list[str], numeric: list[int], texts: list[int]
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    def load(usecols: list[int], dtype: Any) -> NDArray[Any]:
+        with path.open(newline="", encoding="utf-8-sig") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an empty table is reported by the caller
+            next(csv.reader(file), None)  # the header, which may hold quoted line breaks
+            return np.loadtxt(file, dtype=dtype, delimiter=",", quotechar='"', comments=None, usecols=usecols, ndmin=2)
+
+    return load(numeric, np.float64), load(texts, np.str_)
+
+
+def _parquet_names(path: Path) -> list[str]:
+    return list(_parquet().read_schema(path).names)
+
+
+def _parquet_columns(
+    path: Path, names: list[str], numeric: list[int], texts: list[int]
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    table = _parquet().read_table(path, columns=[names[i] for i in dict.fromkeys([*numeric, *texts])])
+    numbers = [np.asarray(table[names[i]].to_numpy(), dtype=np.float64) for i in numeric]
+    words = [np.asarray(table[names[i]].to_pylist(), dtype=np.str_) for i in texts]
+    return np.stack(numbers, axis=1), np.stack(words, axis=1)
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise DataError('Parquet tables need pyarrow: pip install "himatch[arrow]"') from None
+    return parquet

@@ -1,0 +1,36 @@
+"""Everything that can be wrong with what a user hands over.
+
+A message is one line that says what is wrong, where, and how to mend it. The command line prints it and exits
+with code 2; in Python it is an ordinary ``ValueError``.
+"""
+
+
+class HimatchError(ValueError):
+    """Bad input. The message is written for the person who made it."""
+
+
+class TaskError(HimatchError):
+    """A task or one of its features is unknown or described inconsistently."""
+
+
+class DataError(HimatchError):
+    """A dataset cannot be read, or what it holds is not a set of trajectories."""
+
+
+class TargetError(HimatchError):
+    """A target cannot be understood, or does not fit the feature it is meant for."""
+
+
+class ExpressionError(TargetError):
+    """A target expression has a mistake at a known character.
+
+    The message carries the expression and a caret below the offending character.
+    """
+
+    def __init__(self, reason: str, text: str, position: int) -> None:
+        self.reason, self.text, self.position = reason, text, position
+        super().__init__(f"{reason} (character {position + 1} of the target)\n  {text}\n  {' ' * position}^")
+
+
+class HimatchWarning(UserWarning):
+    """Something was repaired or assumed; the result is usable but the user should know."""

@@ -1,0 +1,145 @@
+"""Feature functions Phi(s, a): what is counted, summed or matched (Section "Hindsight Information Matching")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from himatch.errors import DataError, TaskError
+from himatch.tasks import FeatureFunction
+from himatch.types import Array, Trajectory
+
+
+class Feature(Protocol):
+    """A fixed feature: a trajectory of T steps to ``(T, d)``, row t read at step t."""
+
+    @property
+    def name(self) -> str:
+        """How the feature is asked for and stored; a task and this name give the feature back."""
+
+    def names(self, width: int) -> tuple[str, ...]:
+        """A name for each of the ``width`` columns."""
+
+    def __call__(self, trajectory: Trajectory) -> Array:
+        """The feature of every step, ``(T, d)``."""
+
+
+@dataclass(frozen=True)
+class LearnedFeature:
+    """A feature that is a network (DT-AE, DT-CPC, DT-E2E).
+
+    It reads another feature's rows and is trained inside the step, so it cannot be computed when data is relabelled;
+    that it is another type than :class:`Feature` is how the rest of the program knows.
+    """
+
+    inputs: Feature
+    width: int
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise TaskError(f"a learned feature needs at least one dimension, got m = {self.width}")
+
+
+@dataclass(frozen=True)
+class Reward:
+    """The reward r(s, a), ``(T, 1)``."""
+
+    name: str = "reward"
+
+    def names(self, width: int) -> tuple[str, ...]:
+        """One column."""
+        return ("reward",)
+
+    def __call__(self, trajectory: Trajectory) -> Array:
+        """Rewards as a column."""
+        if trajectory.rewards is None:
+            raise DataError("the feature 'reward' was asked for, but the data has no rewards; match another feature")
+        return trajectory.rewards[:, None]
+
+
+@dataclass(frozen=True)
+class State:
+    """The whole observation (Phi is the identity), ``(T, obs)``."""
+
+    name: str = "state"
+
+    def names(self, width: int) -> tuple[str, ...]:
+        """Coordinates by number."""
+        return tuple(f"obs[{i}]" for i in range(width))
+
+    def __call__(self, trajectory: Trajectory) -> Array:
+        """The observations themselves."""
+        return trajectory.observations
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Named coordinates of the observation (or the action), ``(T, d)``."""
+
+    name: str
+    indices: tuple[int, ...]
+    of_action: bool = False
+
+    def names(self, width: int) -> tuple[str, ...]:
+        """The name itself for one coordinate, numbered for several."""
+        return (self.name,) if len(self.indices) == 1 else tuple(f"{self.name}[{i}]" for i in range(len(self.indices)))
+
+    def __call__(self, trajectory: Trajectory) -> Array:
+        """The chosen columns."""
+        rows = trajectory.actions if self.of_action else trajectory.observations
+        if max(self.indices) >= rows.shape[1]:
+            raise DataError(f"feature {self.name!r} reads coordinate {max(self.indices)}, the data has {rows.shape[1]}")
+        return rows[:, list(self.indices)]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A user's function of ``(observations, actions, rewards)``; its output is checked, ``(T, d)``."""
+
+    name: str
+    function: FeatureFunction
+
+    def names(self, width: int) -> tuple[str, ...]:
+        """The name itself for one column, numbered for several."""
+        return (self.name,) if width == 1 else tuple(f"{self.name}[{i}]" for i in range(width))
+
+    def __call__(self, trajectory: Trajectory) -> Array:
+        """Call the function and refuse what is not one finite row a step."""
+        phi = np.asarray(
+            self.function(trajectory.observations, trajectory.actions, trajectory.rewards), dtype=np.float32
+        )
+        phi = phi[:, None] if phi.ndim == 1 else phi
+        if phi.ndim != 2 or len(phi) != len(trajectory) or phi.shape[1] == 0:
+            raise DataError(
+                f"feature {self.name!r} returned shape {phi.shape} for an episode of {len(trajectory)} steps; "
+                "it must return one number or one row a step"
+            )
+        if not np.isfinite(phi).all():
+            step = int(np.argwhere(~np.isfinite(phi))[0][0])
+            raise DataError(f"feature {self.name!r} returned NaN or infinity at step {step}")
+        return phi
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Several features side by side, ``(T, d1 + d2 + ...)``."""
+
+    parts: Sequence[Feature]
+
+    @property
+    def name(self) -> str:
+        """The names joined with commas."""
+        return ",".join(part.name for part in self.parts)
+
+    def names(self, width: int) -> tuple[str, ...]:
+        """The parts' own names where each is one column, numbered otherwise."""
+        if width == len(self.parts):
+            return tuple(part.name for part in self.parts)
+        return tuple(f"{self.name}[{i}]" for i in range(width))
+
+    def __call__(self, trajectory: Trajectory) -> Array:
+        """All parts' columns."""
+        return np.concatenate([part(trajectory) for part in self.parts], axis=1)

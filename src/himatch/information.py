@@ -1,0 +1,157 @@
+"""Information statistics I^Phi: a feature and an aggregator together (Table him_summary).
+
+The functions at the end recover the five categories of the paper's table:
+
+====================  ==========================================  ==========================================
+category              statistic                                   preset
+====================  ==========================================  ==========================================
+goal-based            ``phi_T``                                   :func:`goal_based`
+multi-task            ``argmax_j sum gamma^t r_j(s_t, a_t)``      :func:`multi_task`
+return-based          ``sum gamma^t r_t``                         :func:`return_based` (DT)
+full trajectory       ``tau``                                     :func:`full_trajectory` (BDT, DT-X)
+distribution-based    ``histogram(phi_t, gamma)``                 :func:`distribution_based` (CDT)
+====================  ==========================================  ==========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from himatch.aggregators import (
+    Aggregator,
+    BestTask,
+    DiscountedSum,
+    FinalValue,
+    Histogram,
+    LearnedAggregator,
+    Moments,
+    Window,
+    aggregator_from_spec,
+    aggregator_spec,
+)
+from himatch.bins import PAPER_BINS
+from himatch.data import TrajectoryDataset
+from himatch.errors import DataError
+from himatch.features import Feature, LearnedFeature, State, resolve_feature
+from himatch.tasks import Task
+from himatch.types import Array, Trajectory
+
+
+@dataclass(frozen=True)
+class InformationStatistic:
+    """A fixed statistic: computed once for every step of the data, before training."""
+
+    feature: Feature
+    aggregator: Aggregator
+
+    def fit(self, dataset: Iterable[Trajectory]) -> InformationStatistic:
+        """The statistic with bin ranges and the like taken from training episodes."""
+        return InformationStatistic(self.feature, self.aggregator.fit(self.feature(t) for t in dataset))
+
+    def __call__(self, trajectory: Trajectory) -> Array:
+        """``z_t`` for every step of one trajectory, ``(T, k)``."""
+        return self.aggregator(self.feature(trajectory))
+
+    def relabel(self, dataset: TrajectoryDataset) -> Array:
+        """``z_t`` for every step of a dataset, episode after episode, ``(steps, k)``."""
+        if len(dataset) == 0:
+            raise DataError("there are no episodes to relabel")
+        z, row = None, 0
+        for trajectory in dataset:
+            phi = self.feature(trajectory)
+            if z is None:
+                z = np.empty((dataset.steps, self.aggregator.width(phi.shape[1])), dtype=np.float32)
+            z[row : row + len(phi)] = self.aggregator(phi)
+            row += len(phi)
+        assert z is not None
+        return z
+
+    def spec(self) -> dict[str, Any]:
+        """Plain JSON values for a checkpoint; the feature is stored by name."""
+        return {"feature": self.feature.name, "aggregator": aggregator_spec(self.aggregator)}
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any], task: Task) -> InformationStatistic:
+        """The statistic that a checkpoint describes, its feature looked up in the task."""
+        return cls(resolve_feature(spec["feature"], task), aggregator_from_spec(spec["aggregator"]))
+
+
+@dataclass(frozen=True)
+class LearnedStatistic:
+    """A statistic with a network in it: computed from windows of a fixed feature inside the training step.
+
+    BDT learns the aggregator; DT-AE, DT-CPC and DT-E2E learn the feature and sum it over the window.
+    """
+
+    feature: Feature | LearnedFeature
+    aggregator: LearnedAggregator | DiscountedSum
+    window: int = 20
+
+    def __post_init__(self) -> None:
+        if isinstance(self.feature, LearnedFeature) == isinstance(self.aggregator, LearnedAggregator):
+            raise DataError(
+                "in a learned statistic either the feature or the aggregator is a network, not both or none"
+            )
+        if isinstance(self.aggregator, LearnedAggregator):
+            object.__setattr__(self, "window", self.aggregator.window)
+        if self.window < 1:
+            raise DataError(f"a window needs at least one step, got {self.window}")
+
+    @property
+    def width(self) -> int:
+        """m, the size of the code."""
+        return self.aggregator.width if isinstance(self.aggregator, LearnedAggregator) else self._learned.width
+
+    @property
+    def inputs(self) -> Feature:
+        """The fixed feature that fills the windows."""
+        return self._learned.inputs if isinstance(self.feature, LearnedFeature) else self.feature
+
+    @property
+    def _learned(self) -> LearnedFeature:
+        assert isinstance(self.feature, LearnedFeature)
+        return self.feature
+
+    def windows(self, trajectory: Trajectory) -> Array:
+        """What the network reads at every step, ``(T, window, d)``; the last row repeats past the end."""
+        return Window(self.window).windows(self.inputs(trajectory))
+
+
+Statistic = InformationStatistic | LearnedStatistic
+
+
+def goal_based(task: Task, feature: str | Feature) -> InformationStatistic:
+    """Where the trajectory ends up, ``phi_T``."""
+    return InformationStatistic(resolve_feature(feature, task), FinalValue())
+
+
+def multi_task(task: Task, rewards: str | Feature | Sequence[str], gamma: float = 1.0) -> InformationStatistic:
+    """Which of several reward features the rest serves best."""
+    joined = rewards if isinstance(rewards, str) or not isinstance(rewards, Sequence) else ",".join(rewards)
+    return InformationStatistic(resolve_feature(joined, task), BestTask(gamma))
+
+
+def return_based(task: Task, feature: str | Feature = "reward", gamma: float = 1.0) -> InformationStatistic:
+    """What DT is told: the sum of the feature to the end, divided by the horizon."""
+    return InformationStatistic(resolve_feature(feature, task), DiscountedSum(gamma, float(task.horizon)))
+
+
+def full_trajectory(m: int = 16, window: int = 20) -> LearnedStatistic:
+    """What BDT is told: the state sequence itself, through a second transformer."""
+    return LearnedStatistic(State(), LearnedAggregator(m, window))
+
+
+def distribution_based(
+    task: Task, feature: str | Feature, bins: int = PAPER_BINS, gamma: float = 1.0
+) -> InformationStatistic:
+    """What CDT is told: the distribution of the feature over the rest."""
+    return InformationStatistic(resolve_feature(feature, task), Histogram(bins, gamma))
+
+
+def moment_based(task: Task, feature: str | Feature, order: int = 2, gamma: float = 1.0) -> InformationStatistic:
+    """Mean, standard deviation and higher moments of the feature over the rest."""
+    return InformationStatistic(resolve_feature(feature, task), Moments(order, gamma))

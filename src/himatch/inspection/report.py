@@ -1,0 +1,186 @@
+"""What a dataset holds, as numbers: the content of ``himatch data inspect``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch.bins import Bins
+from himatch.data import TrajectoryDataset
+from himatch.errors import HimatchError
+from himatch.features import feature_names, resolve_feature
+
+GROUP_SIZE = 5  # episodes in each of best, middle and worst, as in the paper's figure
+GROUPS = ("best", "middle", "worst")
+
+
+@dataclass(frozen=True)
+class FeatureReport:
+    """One feature over all steps.
+
+    ``spread`` is the standard deviation of episode means: how much episodes differ, which is what conditioning on the
+    feature can tell apart. ``distributions`` holds histograms over ``edges`` of all episodes and of each group.
+    """
+
+    name: str
+    minimum: float
+    low: float
+    mean: float
+    std: float
+    high: float
+    maximum: float
+    spread: float
+    edges: list[float]
+    distributions: dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class DatasetReport:
+    """Everything ``data inspect`` shows."""
+
+    source: str
+    task: str
+    env_id: str | None
+    content_hash: str
+    episodes: int
+    steps: int
+    observation_width: int
+    action_width: int
+    megabytes: float
+    lengths: dict[str, float]
+    terminated: int
+    labels: dict[str, int]
+    returns: dict[str, float] | None
+    normalized_returns: dict[str, float] | None
+    sorted_returns: list[float] | None
+    groups: dict[str, list[int]]
+    features: list[FeatureReport]
+    warnings: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+def inspect_dataset(
+    dataset: TrajectoryDataset, features: tuple[str, ...] | None = None, *, warnings: tuple[str, ...] = ()
+) -> DatasetReport:
+    """Summarise a dataset: sizes, returns, lengths, and the range and spread of every named feature."""
+    if len(dataset) == 0:
+        raise HimatchError("there are no episodes to inspect")
+    task, lengths = dataset.task, dataset.lengths
+    groups = _groups(dataset)
+    names = features or feature_names(task, has_rewards=dataset.has_rewards) or ("state",)
+    reports = [report for name in names for report in _feature_reports(dataset, name, groups)]
+    returns = _spread(dataset.returns) if dataset.has_rewards else None
+    normalized = None
+    if returns is not None and task.reference_returns is not None:
+        normalized = {key: task.normalized_return(value) or 0.0 for key, value in returns.items() if key != "std"}
+    labels: dict[str, int] = {}
+    for label in dataset.labels:
+        if label is not None:
+            labels[label] = labels.get(label, 0) + 1
+    return DatasetReport(
+        source=dataset.source,
+        task=task.name,
+        env_id=dataset.env_id,
+        content_hash=dataset.content_hash,
+        episodes=len(dataset),
+        steps=dataset.steps,
+        observation_width=dataset.observations.shape[1],
+        action_width=dataset.actions.shape[1],
+        megabytes=_megabytes(dataset),
+        lengths=_spread(lengths),
+        terminated=int(dataset.terminated.sum()),
+        labels=labels,
+        returns=returns,
+        normalized_returns=normalized,
+        sorted_returns=np.sort(dataset.returns).tolist() if dataset.has_rewards else None,
+        groups=groups,
+        features=reports,
+        warnings=[*warnings, *_remarks(dataset, reports)],
+    )
+
+
+def _groups(dataset: TrajectoryDataset) -> dict[str, list[int]]:
+    """Best, middle and worst episodes by return, where there are enough of them."""
+    n, size = len(dataset), GROUP_SIZE
+    if not dataset.has_rewards or n < 3 * size:
+        return {}
+    order = np.argsort(dataset.returns, kind="stable")
+    start = n // 2 - size // 2
+    chosen = (order[-size:], order[start : start + size], order[:size])
+    return {name: episodes.tolist() for name, episodes in zip(GROUPS, chosen, strict=True)}
+
+
+def _feature_reports(dataset: TrajectoryDataset, name: str, groups: dict[str, list[int]]) -> list[FeatureReport]:
+    feature = resolve_feature(name, dataset.task)
+    episodes = [feature(trajectory) for trajectory in dataset]
+    columns = feature.names(episodes[0].shape[1])
+    bins = Bins.fit(episodes)
+    everything = np.concatenate(episodes)
+    means = np.array([phi.mean(axis=0, dtype=np.float64) for phi in episodes])
+    histograms = {"all": bins.histogram(everything)}
+    for group, chosen in groups.items():
+        histograms[group] = bins.histogram(np.concatenate([episodes[i] for i in chosen]))
+    reports = []
+    for i, column in enumerate(columns):
+        values = everything[:, i]
+        low, high = np.quantile(values, [0.01, 0.99])
+        reports.append(
+            FeatureReport(
+                column,
+                float(values.min()),
+                float(low),
+                float(values.mean(dtype=np.float64)),
+                float(values.std(dtype=np.float64)),
+                float(high),
+                float(values.max()),
+                float(means[:, i].std()),
+                bins.edges[i].tolist(),
+                {group: histogram[i].tolist() for group, histogram in histograms.items()},
+            )
+        )
+    return reports
+
+
+def _spread(values: NDArray[Any]) -> dict[str, float]:
+    return {
+        "min": float(values.min()),
+        "median": float(np.median(values)),
+        "mean": float(values.mean()),
+        "max": float(values.max()),
+        "std": float(values.std()),
+    }
+
+
+def _megabytes(dataset: TrajectoryDataset) -> float:
+    width = dataset.observations.shape[1] + dataset.actions.shape[1] + int(dataset.has_rewards)
+    return float(round(dataset.steps * width * 4 / 1e6, 1))
+
+
+def _remarks(dataset: TrajectoryDataset, reports: list[FeatureReport]) -> list[str]:
+    """What a user should know before training on this."""
+    task, remarks = dataset.task, []
+    if dataset.lengths.max() > task.horizon:
+        remarks.append(
+            f"the longest episode has {dataset.lengths.max()} steps, task {task.name} names a horizon of {task.horizon}"
+        )
+    if not dataset.has_rewards:
+        remarks.append("no rewards: returns, DT on rewards and the paper's split are not available")
+    if dataset.env_id is None and task.env_id is not None:
+        remarks.append(
+            f"the source does not say which version of {task.env_id.rpartition('-v')[0]} it was recorded in "
+            "(D4RL's own files: v2-era physics, nearest today v4)"
+        )
+    if len(dataset) < 15:
+        remarks.append(f"{len(dataset)} episodes are too few for the paper's split, which needs 15")
+    remarks += [
+        f"feature {report.name} is constant; it cannot tell behaviours apart"
+        for report in reports
+        if report.minimum == report.maximum
+    ]
+    return remarks

@@ -1,0 +1,62 @@
+"""Targets: what a rollout must match, however a person wants to say it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from himatch.targets.distribution import Component, Distribution
+from himatch.targets.expression import parse_target, read_histogram, read_samples
+from himatch.targets.reference import EpisodeReference, Mixture, Nearest, Support
+from himatch.targets.target import (
+    Context,
+    Demonstration,
+    Drawn,
+    Goal,
+    Patched,
+    Return,
+    Samples,
+    Shifted,
+    Synthetic,
+    Target,
+)
+from himatch.tasks import Task
+from himatch.types import Trajectory
+
+__all__ = [
+    "Component",
+    "Context",
+    "Demonstration",
+    "Distribution",
+    "Drawn",
+    "EpisodeReference",
+    "Goal",
+    "Mixture",
+    "Nearest",
+    "Patched",
+    "Return",
+    "Samples",
+    "Shifted",
+    "Support",
+    "Synthetic",
+    "Target",
+    "as_target",
+    "demo",
+    "parse_target",
+    "read_histogram",
+    "read_samples",
+]
+
+
+def as_target(target: Target | Trajectory | str | ArrayLike, task: Task | str | None = None) -> Target:
+    """Whatever a user hands over as a target: an expression, an episode, samples, or a target already."""
+    if isinstance(target, Target):
+        return target
+    if isinstance(target, str):
+        return parse_target(target, task)
+    return demo(target) if isinstance(target, Trajectory) else Samples(np.asarray(target))
+
+
+def demo(trajectory: Trajectory) -> Demonstration:
+    """One episode as a demonstration to imitate or a distribution to match."""
+    return Demonstration(trajectory)

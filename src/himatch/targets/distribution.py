@@ -1,0 +1,87 @@
+"""Distributions of one feature that a person can write down: Gaussians, intervals, points and their mixtures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from himatch.errors import TargetError
+
+Shape = Literal["normal", "uniform", "point"]
+PARAMETERS: dict[Shape, tuple[str, ...]] = {
+    "normal": ("mean", "standard deviation"),
+    "uniform": ("low", "high"),
+    "point": ("value",),
+}
+
+
+@dataclass(frozen=True)
+class Component:
+    """One part of a mixture."""
+
+    shape: Shape
+    parameters: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        wanted = PARAMETERS[self.shape]
+        if len(self.parameters) != len(wanted):
+            raise TargetError(f"{self.shape} takes {len(wanted)} numbers ({', '.join(wanted)})")
+        if self.shape == "normal" and self.parameters[1] <= 0:
+            raise TargetError(f"a standard deviation must be positive, got {number(self.parameters[1])}")
+        if self.shape == "uniform" and self.parameters[0] >= self.parameters[1]:
+            raise TargetError("uniform(low, high) needs low below high")
+
+    def __str__(self) -> str:
+        return f"{self.shape}({','.join(map(number, self.parameters))})"
+
+    def sample(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """``count`` draws."""
+        first, second = self.parameters[0], self.parameters[-1]
+        if self.shape == "normal":
+            return rng.normal(first, second, size=count)
+        if self.shape == "uniform":
+            return rng.uniform(first, second, size=count)
+        return np.full(count, first)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A mixture of components; weights sum to one."""
+
+    components: tuple[Component, ...]
+    weights: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        if len(self.components) != len(self.weights) or not self.components:
+            raise TargetError("a mixture needs one weight per component")
+        if min(self.weights) <= 0 or abs(sum(self.weights) - 1.0) > 1e-6:
+            raise TargetError(f"the weights of a mixture must be positive and add up to 1, got {sum(self.weights):g}")
+
+    def __str__(self) -> str:
+        if len(self.components) == 1:
+            return str(self.components[0])
+        return "+".join(f"{number(w)}*{c}" for w, c in zip(self.weights, self.components, strict=True))
+
+    def sample(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draws of every component in turn, as many as its weight says, in the listed order."""
+        counts = apportion(self.weights, count)
+        return np.concatenate([c.sample(int(n), rng) for c, n in zip(self.components, counts, strict=True)])
+
+
+def apportion(weights: ArrayLike, total: int) -> NDArray[np.int64]:
+    """Whole numbers in proportion to the weights that add up to ``total`` (largest remainders)."""
+    shares = np.asarray(weights, dtype=np.float64)
+    exact = shares / shares.sum() * total
+    counts: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    rest = total - int(counts.sum())
+    counts[np.argsort(counts - exact, kind="stable")[:rest]] += 1
+    return counts
+
+
+def number(value: float) -> str:
+    """The shortest text that reads back as the same number."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))

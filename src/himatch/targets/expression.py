@@ -1,0 +1,285 @@
+"""Targets as text: ``0.5*normal(5,1) + 0.5*normal(13,1)``, ``return(5000)``, ``demo(data.hdf5, 3)``.
+
+Grammar::
+
+    expression := term { "+" term }
+    term       := [ number "*" ] atom
+    atom       := "(" expression ")" | name "(" argument { "," argument } ")"
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+
+from himatch.data import load_dataset
+from himatch.errors import ExpressionError, HimatchError, TargetError
+from himatch.targets.distribution import Component, Distribution, Shape, number
+from himatch.targets.target import Demonstration, Drawn, Goal, Patched, Return, Samples, Shifted, Synthetic, Target
+from himatch.tasks import Task
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_DEEPEST = 40
+
+SHAPES: tuple[Shape, ...] = get_args(Shape)
+
+
+def parse_target(text: str, task: Task | str | None = None) -> Target:
+    """The target that an expression describes; mistakes are reported with the character they stand at.
+
+    ``task`` is used to read the files that ``demo(PATH, EPISODE)`` names.
+    """
+    parser = _Parser(text, task)
+    target = _as_target(parser.expression())
+    parser.skip_space()
+    if parser.position < len(text):
+        raise parser.error("expected the end of the target or a +")
+    return target
+
+
+Item = Target | Distribution
+
+
+def _as_target(item: Item) -> Target:
+    return Synthetic((item,)) if isinstance(item, Distribution) else item
+
+
+class _Parser:
+    """Recursive descent; ``position`` is the next character to read."""
+
+    def __init__(self, text: str, task: Task | str | None) -> None:
+        self.text, self.task = text, task
+        self.position = self.depth = 0
+
+    # -- characters ---------------------------------------------------------------------------------------------
+
+    def error(self, reason: str, position: int | None = None) -> ExpressionError:
+        return ExpressionError(reason, self.text, self.position if position is None else position)
+
+    def skip_space(self) -> None:
+        while self.position < len(self.text) and self.text[self.position].isspace():
+            self.position += 1
+
+    def accept(self, symbol: str) -> bool:
+        self.skip_space()
+        found = self.text.startswith(symbol, self.position)
+        self.position += len(symbol) if found else 0
+        return found
+
+    def expect(self, symbol: str, why: str) -> None:
+        if not self.accept(symbol):
+            raise self.error(f"expected {symbol!r} {why}")
+
+    def read(self, pattern: re.Pattern[str]) -> str | None:
+        self.skip_space()
+        match = pattern.match(self.text, self.position)
+        if match is None:
+            return None
+        self.position = match.end()
+        return match.group()
+
+    def number(self, what: str) -> float:
+        start = self.position
+        found = self.read(_NUMBER)
+        if found is None:
+            raise self.error(f"expected a number ({what})")
+        if not np.isfinite(float(found)):
+            raise self.error(f"{found} is too large", start)
+        return float(found)
+
+    def whole_number(self, what: str) -> int:
+        self.skip_space()
+        start = self.position
+        value = self.number(what)
+        if value != int(value) or value < 0:
+            raise self.error(f"expected a whole number that is not negative ({what})", start)
+        return int(value)
+
+    def numbers(self) -> tuple[float, ...]:
+        values = [self.number("an argument")]
+        while self.accept(","):
+            values.append(self.number("an argument"))
+        return tuple(values)
+
+    def path(self) -> str:
+        """A file name: quoted, or everything up to the next comma or bracket."""
+        self.skip_space()
+        start = self.position
+        quote = self.text[start : start + 1]
+        if quote in ("'", '"'):
+            end = self.text.find(quote, start + 1)
+            if end < 0:
+                raise self.error("this quotation mark is never closed", start)
+            self.position = end + 1
+            found = self.text[start + 1 : end]
+        else:
+            while self.position < len(self.text) and self.text[self.position] not in ",)":
+                self.position += 1
+            found = self.text[start : self.position].strip()
+        if not found:
+            raise self.error("expected a file name", start)
+        return found
+
+    # -- grammar ------------------------------------------------------------------------------------------------
+
+    def expression(self) -> Item:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.error("too many brackets inside one another")
+        self.skip_space()
+        start = self.position
+        terms = [self.term()]
+        while self.accept("+"):
+            terms.append(self.term())
+        self.depth -= 1
+        if len(terms) == 1 and terms[0][0] is None:
+            return terms[0][2]
+        return self.mixture(terms, start)
+
+    def term(self) -> tuple[float | None, int, Item]:
+        self.skip_space()
+        start, weight = self.position, None
+        found = self.read(_NUMBER)
+        if found is not None:
+            weight = float(found)
+            if not 0 < weight < np.inf:
+                raise self.error("a weight must be positive", start)
+            self.expect("*", "between a weight and what it weighs")
+            self.skip_space()
+        return weight, self.position, self.atom()
+
+    def mixture(self, terms: list[tuple[float | None, int, Item]], start: int) -> Distribution:
+        weights: list[float] = []
+        components: list[Component] = []
+        given = [weight is not None for weight, _, _ in terms]
+        if any(given) and not all(given):
+            raise self.error("give a weight to every part of a mixture, or to none", terms[given.index(False)][1])
+        for weight, position, item in terms:
+            if not isinstance(item, Distribution):
+                raise self.error(f"{item.name} cannot be part of a mixture; only distributions can", position)
+            share = 1 / len(terms) if weight is None else weight
+            weights += [share * w for w in item.weights]
+            components += item.components
+        if abs(sum(weights) - 1.0) > 1e-6:
+            raise self.error(f"the weights add up to {number(round(sum(weights), 9))}, not 1", start)
+        return Distribution(tuple(components), tuple(weights))
+
+    def atom(self) -> Item:
+        if self.accept("("):
+            item = self.expression()
+            self.expect(")", "to close the bracket")
+            return item
+        start = self.position
+        name = self.read(_NAME)
+        calls: dict[str, Callable[[], Item]] = {
+            "return": lambda: Return(self.numbers()),
+            "goal": lambda: Goal(self.numbers()),
+            "shift": self.shift,
+            "patch": self.patch,
+            "joint": self.joint,
+            "shuffled": self.shuffled,
+            "demo": self.demo,
+            "histogram": lambda: read_histogram(self.path()),
+            "samples": lambda: read_samples(self.path()),
+        }
+        for shape in SHAPES:
+            calls[shape] = lambda shape=shape: Distribution((Component(shape, self.numbers()),))  # type: ignore[misc]
+        if name is None:
+            raise self.error("expected a target: one of " + ", ".join(sorted(calls)))
+        if name not in calls:
+            raise self.error(f"unknown target {name!r}; known are {', '.join(sorted(calls))}", start)
+        self.expect("(", f"after {name}")
+        try:
+            item = calls[name]()
+        except ExpressionError:
+            raise
+        except HimatchError as reason:  # a part that is wrong in itself: point at it
+            raise self.error(str(reason), start) from reason
+        self.expect(")", f"or a comma in {name}(...)")
+        return item
+
+    def inner(self) -> Target:
+        return _as_target(self.expression())
+
+    def shift(self) -> Target:
+        inner = self.inner()
+        self.expect(",", "and the number of bins to shift by")
+        return Shifted(inner, self.number("bins to shift by"))
+
+    def patch(self) -> Target:
+        first = self.inner()
+        self.expect(",", "and the second target")
+        second = self.inner()
+        return Patched(first, second, self.whole_number("step to switch at") if self.accept(",") else None)
+
+    def joint(self) -> Target:
+        parts = []
+        while True:
+            self.skip_space()
+            start = self.position
+            part = self.expression()
+            if not isinstance(part, Distribution):
+                raise self.error("joint takes one distribution for each feature", start)
+            parts.append(part)
+            if not self.accept(","):
+                return Synthetic(tuple(parts))
+
+    def shuffled(self) -> Target:
+        self.skip_space()
+        start = self.position
+        inner = self.inner()
+        if not isinstance(inner, Synthetic):
+            raise self.error("only drawn distributions can be shuffled", start)
+        return replace(inner, shuffled=True, seed=self.whole_number("seed") if self.accept(",") else 0)
+
+    def demo(self) -> Target:
+        path = self.path()
+        episode = self.whole_number("episode") if self.accept(",") else 0
+        dataset = load_dataset(path, self.task)
+        if episode >= len(dataset):
+            raise TargetError(f"{path} has {len(dataset)} episodes, there is no episode {episode}")
+        return Demonstration(dataset[episode], f"demo({path}, {episode})")
+
+
+def read_histogram(path: str) -> Drawn:
+    """A histogram drawn by hand: JSON with ``edges`` and ``weights``, a list each or a list of lists."""
+    content = _json(path)
+    if not isinstance(content, dict) or not {"edges", "weights"} <= content.keys():
+        raise TargetError(f'{path}: expected {{"edges": [...], "weights": [...]}}')
+    rows = []
+    for key in ("edges", "weights"):
+        try:
+            value = content[key]
+            nested = bool(value) and isinstance(value[0], list)
+            rows.append(tuple(np.asarray(row, dtype=np.float64) for row in (value if nested else [value])))
+        except (TypeError, ValueError, KeyError):
+            raise TargetError(f"{path}: {key!r} must be a list of numbers, or one such list per feature") from None
+        if any(row.ndim != 1 for row in rows[-1]):
+            raise TargetError(f"{path}: {key!r} must be a list of numbers, or one such list per feature")
+    return Drawn(rows[0], rows[1], f"histogram({path})")
+
+
+def read_samples(path: str) -> Samples:
+    """Feature values from an ``.npy`` file, ``(n,)`` or ``(n, d)``."""
+    try:
+        return Samples(np.load(path, allow_pickle=False), f"samples({path})")
+    except (OSError, ValueError, EOFError) as reason:
+        if isinstance(reason, HimatchError):
+            raise
+        raise TargetError(f"{path}: not a readable .npy file of numbers") from None
+
+
+def _json(path: str) -> object:
+    try:
+        return json.loads(Path(path).read_text())
+    except OSError:
+        raise TargetError(f"{path}: cannot be opened") from None
+    except ValueError as reason:
+        raise TargetError(f"{path}: not valid JSON ({reason})") from None

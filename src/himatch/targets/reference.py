@@ -1,0 +1,198 @@
+"""What is achievable: where a target lies with respect to the training episodes.
+
+A policy that time-shares whole behaviours of its data reaches convex mixtures of training-episode histograms. The
+nearest such mixture is a small linear program; its W1 is the *episode-mixture reference* that stands beside every
+score. It is no strict bound: mixtures of shorter stretches can come closer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import block_diag, csr_array, hstack, vstack
+
+from himatch.bins import Bins
+from himatch.divergences import wasserstein_bins, wasserstein_joint
+from himatch.errors import HimatchError, TargetError
+from himatch.features import Feature
+from himatch.targets.target import Context, Target
+from himatch.types import Trajectory
+
+
+@dataclass(frozen=True)
+class Support:
+    """Whether a target lies inside what the data covers.
+
+    ``outside`` is the part of it that does not: mass in bins that no episode ever visits, or 1 for a return or goal
+    beyond every episode's.
+    """
+
+    inside: bool
+    outside: float
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The training episode nearest to a target, and how far it is (W1, or the distance of returns or goals)."""
+
+    episode: int
+    distance: float
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The convex mixture of training episodes nearest to a target.
+
+    ``weights`` maps episodes to their share of time; ``w1`` is the distance that remains, joint for several features.
+    """
+
+    weights: dict[int, float]
+    w1: float
+
+
+class EpisodeReference:
+    """What targets need to know about a set of training episodes: bin indices, sums and last values.
+
+    Parameters
+    ----------
+    context
+        The matched feature, its bins and the horizon.
+    indices
+        Bin indices of all steps, ``(steps, d)``, episode after episode.
+    lengths
+        Steps of every episode, ``(E,)``.
+    totals, finals
+        Sum and last value of the feature in every episode, ``(E, d)``.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        indices: NDArray[np.int16],
+        lengths: NDArray[np.int64],
+        totals: NDArray[np.float64],
+        finals: NDArray[np.float64],
+    ) -> None:
+        self.context, self.indices, self.lengths = context, indices, lengths
+        self.totals, self.finals = totals, finals
+        bins = context.bins
+        self.histograms = np.zeros((len(lengths), bins.dimensions, bins.count))
+        episode = np.repeat(np.arange(len(lengths)), lengths)
+        for dimension in range(bins.dimensions):
+            flat = episode * bins.count + indices[:, dimension]
+            counts = np.bincount(flat, minlength=len(lengths) * bins.count)
+            self.histograms[:, dimension] = counts.reshape(len(lengths), bins.count)
+        self.histograms /= np.asarray(lengths)[:, None, None]
+
+    @classmethod
+    def of(
+        cls, episodes: Iterable[Trajectory], feature: Feature, bins: Bins | None = None, horizon: int | None = None
+    ) -> EpisodeReference:
+        """Build it from training episodes; bins and horizon default to what the episodes span."""
+        values = [feature(trajectory) for trajectory in episodes]
+        if not values:
+            raise HimatchError("a reference needs at least one training episode")
+        fitted = bins or Bins.fit(values)
+        lengths = np.array([len(phi) for phi in values], dtype=np.int64)
+        context = Context(feature, fitted, horizon or int(lengths.max()))
+        return cls(
+            context,
+            np.concatenate([fitted.indices(phi) for phi in values]),
+            lengths,
+            np.array([phi.sum(axis=0, dtype=np.float64) for phi in values]),
+            np.array([phi[-1] for phi in values], dtype=np.float64),
+        )
+
+    def support(self, target: Target) -> Support:
+        """Whether the data covers the target."""
+        values = target.values(self.context)
+        if target.matches == "distribution":
+            visited = self.histograms.sum(axis=0) > 0
+            bins = self.context.bins
+            # A value beyond the data's range falls into an end bin when binned, but is no less outside for that.
+            beyond = (values < np.array(bins.low) - 1e-6) | (values > np.array(bins.high) + 1e-6)
+            indices = bins.indices(values)
+            covered = visited[np.arange(bins.dimensions), indices] & ~beyond
+            outside = float((~covered).mean(axis=0).max())
+            return Support(outside == 0.0, outside)
+        asked = values.sum(axis=0, dtype=np.float64) if target.matches == "return" else values[-1]
+        seen = self.totals if target.matches == "return" else self.finals
+        slack = 1e-6 * np.maximum(1.0, np.abs(seen).max(axis=0))
+        inside = bool(np.all((asked >= seen.min(axis=0) - slack) & (asked <= seen.max(axis=0) + slack)))
+        return Support(inside, 0.0 if inside else 1.0)
+
+    def nearest(self, target: Target) -> Nearest:
+        """The training episode whose statistic is nearest."""
+        if target.matches == "distribution":
+            # Marginal distances add up; with one feature this is W1 itself.
+            per_dimension = wasserstein_bins(
+                self.histograms, target.histogram(self.context), self.context.bins.widths[None, :]
+            )
+            distances = per_dimension.sum(axis=1)
+        else:
+            values = target.values(self.context)
+            if target.matches == "return":
+                gap = self.totals - values.sum(axis=0, dtype=np.float64)
+            else:
+                gap = self.finals - values[-1]
+            distances = np.linalg.norm(gap, axis=1)
+        episode = int(np.argmin(distances))
+        return Nearest(episode, float(distances[episode]))
+
+    def mixture(self, target: Target) -> Mixture:
+        """The nearest convex mixture of episodes, by linear programming (HiGHS) on the marginals."""
+        if target.matches != "distribution":
+            raise TargetError(f"{target.name} is not a distribution, so no mixture of episodes approximates it")
+        wanted = target.histogram(self.context)
+        weights = nearest_mixture(self.histograms, wanted, self.context.bins.widths)
+        chosen = np.flatnonzero(weights > 1e-9)
+        shares = weights[chosen] / weights[chosen].sum()
+        found = {int(episode): float(share) for episode, share in zip(chosen, shares, strict=True)}
+        if self.context.bins.dimensions == 1:
+            mixed = np.einsum("e,edb->db", shares, self.histograms[chosen])
+            return Mixture(found, float(wasserstein_bins(mixed, wanted, self.context.bins.widths)[0]))
+        return Mixture(found, self._joint_distance(chosen, shares, target))
+
+    def _joint_distance(self, episodes: NDArray[np.int64], shares: NDArray[np.float64], target: Target) -> float:
+        starts = np.concatenate([[0], np.cumsum(self.lengths)])
+        rows = np.concatenate([np.arange(starts[e], starts[e + 1]) for e in episodes])
+        weights = np.repeat(shares / self.lengths[episodes], self.lengths[episodes])
+        cells, inverse = np.unique(self.indices[rows], axis=0, return_inverse=True)
+        bins = self.context.bins
+        points = np.array(bins.low) + (cells + 0.5) * bins.widths
+        mass = np.bincount(inverse.ravel(), weights=weights, minlength=len(cells))
+        target_points, target_mass = bins.joint(target.values(self.context))
+        return wasserstein_joint(points, target_points, mass, target_mass)
+
+
+def nearest_mixture(
+    histograms: NDArray[np.float64], wanted: NDArray[np.float64], widths: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weights ``(E,)`` of the mixture of ``(E, d, bins)`` histograms nearest to ``(d, bins)`` in summed W1.
+
+    Minimise ``sum_j width_j u_j`` over weights w and slacks u, with ``u >= |F w - f|``, ``w >= 0``, ``sum w = 1``,
+    where F holds cumulative distributions.
+    """
+    episodes, dimensions, bins = histograms.shape
+    # The last cumulative value is one for everybody.
+    cumulative = csr_array(np.cumsum(histograms, axis=2)[:, :, :-1].reshape(episodes, -1).T)
+    goal = np.cumsum(wanted, axis=1)[:, :-1].ravel()
+    slack = block_diag([csr_array(np.eye(bins - 1))] * dimensions) if bins > 1 else csr_array((0, 0))
+    cost = np.concatenate([np.zeros(episodes), np.repeat(widths, bins - 1)])
+    solution = linprog(
+        cost,
+        A_ub=vstack([hstack([cumulative, -slack]), hstack([-cumulative, -slack])]),
+        b_ub=np.concatenate([goal, -goal]),
+        A_eq=np.concatenate([np.ones(episodes), np.zeros(dimensions * (bins - 1))])[None, :],
+        b_eq=[1.0],
+        bounds=(0, None),
+        method="highs",
+    )
+    if solution.status != 0:
+        raise HimatchError(f"the linear program for the nearest mixture failed: {solution.message}")
+    weights: NDArray[np.float64] = np.maximum(solution.x[:episodes], 0.0)
+    return weights

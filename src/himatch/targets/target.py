@@ -1,0 +1,287 @@
+"""Targets: what a rollout must match.
+
+Whatever a target is made of, it can be written as the feature values that an ideal rollout would show, step by step:
+``values(context)`` is ``(T, d)``. The statistic z_t that the policy is fed follows from it by the aggregator, and so
+does the histogram that a rollout is compared with.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch.bins import Bins
+from himatch.errors import TargetError
+from himatch.features import Feature
+from himatch.targets.distribution import Distribution, apportion
+from himatch.types import Trajectory, concatenate
+
+Matches = Literal["distribution", "return", "goal"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a target needs to become numbers: the matched feature, its bins and the task's horizon."""
+
+    feature: Feature
+    bins: Bins
+    horizon: int
+
+
+class Target(ABC):
+    """Something to match. ``name`` says what in a table; ``matches`` says what of the rollout is compared."""
+
+    matches: ClassVar[Matches] = "distribution"
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Short text for tables and file names."""
+
+    @abstractmethod
+    def values(self, context: Context) -> NDArray[np.float32]:
+        """Feature values of an ideal rollout, ``(T, d)``."""
+
+    def histogram(self, context: Context) -> NDArray[np.float64]:
+        """Marginal histograms of the target, ``(d, bins)``."""
+        return context.bins.histogram(self.values(context))
+
+    def demonstration(self) -> Trajectory | None:
+        """The state sequence behind the target, for policies that imitate one; most targets have none."""
+        return None
+
+    def _row(self, numbers: tuple[float, ...], context: Context) -> NDArray[np.float32]:
+        if len(numbers) != context.bins.dimensions:
+            raise TargetError(
+                f"{self.name} gives {len(numbers)} numbers, the feature {context.feature.name} has "
+                f"{context.bins.dimensions}"
+            )
+        return np.asarray(numbers, dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Demonstration(Target):
+    """One logged episode, to be matched or imitated."""
+
+    trajectory: Trajectory
+    text: str = "demonstration"
+
+    @property
+    def name(self) -> str:
+        """Where it came from."""
+        return self.text
+
+    def values(self, context: Context) -> NDArray[np.float32]:
+        """The episode's own feature."""
+        return context.feature(self.trajectory)
+
+    def demonstration(self) -> Trajectory:
+        """The episode itself."""
+        return self.trajectory
+
+
+@dataclass(frozen=True, eq=False)
+class Samples(Target):
+    """Feature values given directly, ``(n,)`` or ``(n, d)``; they become a trajectory in the given order."""
+
+    samples: NDArray[np.float32]
+    text: str = "samples"
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.samples, dtype=np.float32)
+        values = values[:, None] if values.ndim == 1 else values
+        if values.ndim != 2 or 0 in values.shape or not np.isfinite(values).all():
+            raise TargetError(f"samples must be finite and of shape (n,) or (n, d), got {np.shape(self.samples)}")
+        object.__setattr__(self, "samples", values)
+
+    @property
+    def name(self) -> str:
+        """What was said about them."""
+        return self.text
+
+    def values(self, context: Context) -> NDArray[np.float32]:
+        """The samples, if they have the feature's width."""
+        if self.samples.shape[1] != context.bins.dimensions:
+            raise TargetError(
+                f"the samples have {self.samples.shape[1]} columns, the feature {context.feature.name} has "
+                f"{context.bins.dimensions}"
+            )
+        return self.samples
+
+
+@dataclass(frozen=True)
+class Synthetic(Target):
+    """Samples drawn from one distribution per feature dimension, ``horizon`` of them.
+
+    The parts of a mixture follow one another in the listed order, as in the paper, unless ``shuffled``.
+    """
+
+    parts: tuple[Distribution, ...]
+    seed: int = 0
+    shuffled: bool = False
+
+    @property
+    def name(self) -> str:
+        """The expression that gives this target back."""
+        text = str(self.parts[0]) if len(self.parts) == 1 else f"joint({', '.join(map(str, self.parts))})"
+        return f"shuffled({text}, {self.seed})" if self.shuffled else text
+
+    def values(self, context: Context) -> NDArray[np.float32]:
+        """Draws, always the same for the same seed and horizon."""
+        if len(self.parts) != context.bins.dimensions:
+            raise TargetError(
+                f"{self.name} describes {len(self.parts)} features, {context.feature.name} has "
+                f"{context.bins.dimensions}; write joint(A, B, ...) with one distribution for each"
+            )
+        rng = np.random.default_rng(self.seed)
+        columns = np.stack([part.sample(context.horizon, rng) for part in self.parts], axis=1)
+        return (rng.permutation(columns) if self.shuffled else columns).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Return(Target):
+    """A total of the feature over the episode, earned evenly."""
+
+    matches: ClassVar[Matches] = "return"
+    totals: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """The expression that gives this target back."""
+        return f"return({', '.join(f'{total:g}' for total in self.totals)})"
+
+    def values(self, context: Context) -> NDArray[np.float32]:
+        """The same share at every step."""
+        return np.tile(self._row(self.totals, context) / context.horizon, (context.horizon, 1))
+
+
+@dataclass(frozen=True)
+class Goal(Target):
+    """A feature value to end at."""
+
+    matches: ClassVar[Matches] = "goal"
+    goal: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """The expression that gives this target back."""
+        return f"goal({', '.join(f'{value:g}' for value in self.goal)})"
+
+    def values(self, context: Context) -> NDArray[np.float32]:
+        """The goal throughout; only the last row counts for a final-value statistic."""
+        return np.tile(self._row(self.goal, context), (context.horizon, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn(Target):
+    """A histogram drawn by hand: weights over edges, one row per feature dimension.
+
+    It becomes ``horizon`` values at the centres of its bins, as many of each as the weights say, in random order.
+    """
+
+    edges: tuple[NDArray[np.float64], ...]
+    weights: tuple[NDArray[np.float64], ...]
+    text: str = "histogram"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.edges) != len(self.weights) or not self.edges:
+            raise TargetError("a drawn histogram needs one row of edges and one of weights per feature")
+        for edges, weights in zip(self.edges, self.weights, strict=True):
+            if len(edges) != len(weights) + 1 or not len(weights) or (np.diff(edges) <= 0).any():
+                raise TargetError(
+                    f"a drawn histogram needs rising edges, one more than weights; got {len(edges)} and {len(weights)}"
+                )
+            if not np.isfinite(edges).all() or not np.isfinite(weights).all() or (weights < 0).any():
+                raise TargetError("a drawn histogram needs finite edges and weights that are not negative")
+            if weights.sum() <= 0:
+                raise TargetError("all weights of the drawn histogram are zero")
+
+    @property
+    def name(self) -> str:
+        """Where it came from."""
+        return self.text
+
+    def values(self, context: Context) -> NDArray[np.float32]:
+        """Bin centres in proportion, shuffled."""
+        if len(self.edges) != context.bins.dimensions:
+            raise TargetError(
+                f"the drawn histogram has {len(self.edges)} rows, {context.feature.name} has {context.bins.dimensions}"
+            )
+        rng = np.random.default_rng(self.seed)
+        columns = []
+        for edges, weights in zip(self.edges, self.weights, strict=True):
+            counts = apportion(weights, context.horizon)
+            columns.append(rng.permutation(np.repeat((edges[1:] + edges[:-1]) / 2, counts)))
+        return np.stack(columns, axis=1).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Shifted(Target):
+    """Another target with its values moved by a number of bin widths, before binning (Table shift_*)."""
+
+    inner: Target
+    bins: float
+
+    def __post_init__(self) -> None:
+        # Only distributions are shifted in the paper; a return or goal is shifted by saying another number.
+        if self.inner.matches != "distribution":
+            raise TargetError(f"cannot shift {self.inner.name}; give the number you mean instead")
+
+    @property
+    def name(self) -> str:
+        """The expression, as far as the inner target has one."""
+        return f"shift({self.inner.name}, {self.bins:g})"
+
+    def values(self, context: Context) -> NDArray[np.float32]:
+        """Moved values."""
+        return (self.inner.values(context) + self.bins * context.bins.widths).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Patched(Target):
+    """The first part of one target and then the rest of another (the bi-modal targets of Table zvel).
+
+    ``at`` is the step where the second takes over, half of the first by default.
+    """
+
+    first: Target
+    second: Target
+    at: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.at is not None and self.at < 1:
+            raise TargetError(f"the second target cannot take over at step {self.at}")
+        for part in (self.first, self.second):
+            if part.matches != "distribution":
+                raise TargetError(f"cannot patch {part.name}; only distributions and demonstrations can be joined")
+
+    @property
+    def name(self) -> str:
+        """The expression, as far as the inner targets have one."""
+        at = "" if self.at is None else f", {self.at}"
+        return f"patch({self.first.name}, {self.second.name}{at})"
+
+    def values(self, context: Context) -> NDArray[np.float32]:
+        """Values of the first up to ``at``, then those of the second from ``at`` on."""
+        first, second = self.first.values(context), self.second.values(context)
+        at = self._place(len(first), len(second))
+        return np.concatenate([first[:at], second[at:]])
+
+    def demonstration(self) -> Trajectory | None:
+        """Both state sequences joined, if both targets have one."""
+        first, second = self.first.demonstration(), self.second.demonstration()
+        if first is None or second is None:
+            return None
+        at = self._place(len(first), len(second))
+        return concatenate(first[:at], second[at:])
+
+    def _place(self, first: int, second: int) -> int:
+        at = first // 2 if self.at is None else self.at
+        if not 0 < at <= first or at >= second:
+            raise TargetError(f"{self.name}: cannot switch at step {at} between targets of {first} and {second} steps")
+        return at

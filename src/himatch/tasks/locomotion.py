@@ -1,0 +1,60 @@
+"""The paper's four MuJoCo tasks.
+
+Coordinates are those of Gymnasium's observations (x position left out). Reference returns are D4RL's.
+"""
+
+from himatch.tasks.task import Task
+
+HALFCHEETAH = Task(
+    name="halfcheetah",
+    env_id="HalfCheetah-v5",
+    horizon=1000,
+    observation_width=17,
+    action_width=6,
+    action_low=-1.0,
+    action_high=1.0,
+    features={"x_velocity": 8, "z_velocity": 9, "pitch_rate": 10, "height": 0, "pitch": 1},
+    reference_returns=(-280.178953, 12135.0),
+)
+
+# Hopper and Walker2d clip velocities to +-10 in the observation.
+HOPPER = Task(
+    name="hopper",
+    env_id="Hopper-v5",
+    horizon=1000,
+    observation_width=11,
+    action_width=3,
+    action_low=-1.0,
+    action_high=1.0,
+    features={"x_velocity": 5, "z_velocity": 6, "height": 0, "pitch": 1},
+    reference_returns=(-20.272305, 3234.3),
+)
+
+WALKER2D = Task(
+    name="walker2d",
+    env_id="Walker2d-v5",
+    horizon=1000,
+    observation_width=17,
+    action_width=6,
+    action_low=-1.0,
+    action_high=1.0,
+    features={"x_velocity": 8, "z_velocity": 9, "height": 0, "pitch": 1},
+    reference_returns=(1.629008, 4592.3),
+)
+
+# 27 numbers are common to every version: v5 adds 78 contact forces, D4RL's files 84.
+ANT = Task(
+    name="ant",
+    env_id="Ant-v5",
+    env_kwargs={"include_cfrc_ext_in_observation": False},
+    horizon=1000,
+    observation_width=27,
+    action_width=8,
+    action_low=-1.0,
+    action_high=1.0,
+    features={"x_velocity": 13, "y_velocity": 14, "z_velocity": 15, "xy_velocity": (13, 14), "height": 0},
+    reference_returns=(-325.6, 3879.7),
+    prefix_only=True,
+)
+
+LOCOMOTION = (HALFCHEETAH, HOPPER, WALKER2D, ANT)

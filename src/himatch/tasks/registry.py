@@ -1,0 +1,119 @@
+"""Tasks by name: the paper's, the user's, and those that installed packages announce."""
+
+from __future__ import annotations
+
+import importlib.util
+import runpy
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from himatch.errors import TaskError
+from himatch.tasks.locomotion import LOCOMOTION
+from himatch.tasks.task import FeatureSource, Task
+
+ENTRY_POINT_GROUP = "himatch.tasks"
+
+_registry: dict[str, Task] = {task.name: task for task in LOCOMOTION}
+_entry_points_loaded = False
+
+
+def register_task(
+    name: str,
+    *,
+    env_id: str | None = None,
+    horizon: int | None = None,
+    observation_width: int | None = None,
+    action_width: int | None = None,
+    action_low: float | Sequence[float] | None = None,
+    action_high: float | Sequence[float] | None = None,
+    features: Mapping[str, FeatureSource] | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    reference_returns: tuple[float, float] | None = None,
+    prefix_only: bool = False,
+) -> Task:
+    """Describe a task of your own and make it known by name.
+
+    With ``env_id`` whatever you leave out is read off the environment, which is made once for that; give both widths
+    and the horizon to avoid it. Without ``env_id`` (logs of a robot) only ``horizon`` is needed. Registering a name
+    again replaces the task.
+    """
+    if env_id is not None and (observation_width is None or action_width is None or horizon is None):
+        from himatch.tasks.spaces import environment_facts  # making an environment is the only thing that needs it
+
+        facts = environment_facts(env_id, env_kwargs or {})
+        observation_width = observation_width or facts.observation_width
+        action_width = action_width or facts.action_width
+        horizon = horizon or facts.horizon
+        if action_low is None and action_high is None:
+            action_low, action_high = facts.action_low, facts.action_high
+    if horizon is None:
+        raise TaskError(f"task {name}: give a horizon (the longest episode, in steps)")
+    task = Task(
+        name=name,
+        horizon=horizon,
+        observation_width=observation_width,
+        action_width=action_width,
+        action_low=action_low,
+        action_high=action_high,
+        features=features or {},
+        env_id=env_id,
+        env_kwargs=env_kwargs or {},
+        reference_returns=reference_returns,
+        prefix_only=prefix_only,
+    )
+    _registry[name] = task
+    return task
+
+
+def get_task(name: str | Task) -> Task:
+    """The task of that name; a ``Task`` is handed through."""
+    if isinstance(name, Task):
+        return name
+    if name not in _registry:
+        _load_entry_points()
+    if name not in _registry:
+        raise TaskError(
+            f"unknown task {name!r}; known: {', '.join(task_names())}. Register your own with himatch.register_task, "
+            "on the command line through --import FILE.py"
+        )
+    return _registry[name]
+
+
+def task_names() -> tuple[str, ...]:
+    """All registered names, the paper's first."""
+    _load_entry_points()
+    return tuple(_registry)
+
+
+def task_of_environment(env_id: str) -> Task | None:
+    """The registered task that runs this environment, whatever its version."""
+    stem = env_id.rpartition("-v")[0] or env_id
+    for task in _registry.values():
+        if task.env_id is not None and (task.env_id.rpartition("-v")[0] or task.env_id) == stem:
+            return task
+    return None
+
+
+def import_tasks(module: str) -> None:
+    """Run a user's file (``my_tasks.py``) or import a module by name, for the tasks it registers."""
+    if module.endswith(".py"):
+        if not Path(module).is_file():
+            raise TaskError(f"--import {module}: no such file")
+        runpy.run_path(module)
+    elif importlib.util.find_spec(module) is None:
+        raise TaskError(f"--import {module}: no such module; give a path that ends in .py or an importable name")
+    else:
+        importlib.import_module(module)
+
+
+def _load_entry_points() -> None:
+    global _entry_points_loaded
+    if _entry_points_loaded:
+        return
+    _entry_points_loaded = True
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        announced = entry.load()  # either a Task, or a module whose import registers some
+        if isinstance(announced, Task):
+            _registry.setdefault(announced.name, announced)

@@ -1,0 +1,66 @@
+"""Reading widths and ranges off Gymnasium spaces; himatch handles continuous vectors only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from himatch.errors import HimatchError, TaskError
+
+
+@dataclass(frozen=True)
+class EnvironmentFacts:
+    """What an environment says about itself."""
+
+    observation_width: int
+    action_width: int
+    action_low: tuple[float, ...] | None
+    action_high: tuple[float, ...] | None
+    horizon: int | None
+
+
+def vector_width(space: gymnasium.Space[Any], what: str) -> int:
+    """Width of a continuous vector space; anything else is refused by name."""
+    if not isinstance(space, gymnasium.spaces.Box):
+        raise refusal(what, f"a {type(space).__name__} space")
+    if len(space.shape) != 1:
+        kind = "pixels" if len(space.shape) == 3 else f"an array of shape {space.shape}"
+        raise refusal(what, kind)
+    if not np.issubdtype(space.dtype, np.floating):
+        raise refusal(what, f"integers ({space.dtype})")
+    return int(space.shape[0])
+
+
+def refusal(what: str, kind: str, error: type[HimatchError] = TaskError) -> HimatchError:
+    """The error for spaces himatch does not handle."""
+    return error(f"{what} is {kind}; himatch handles continuous vectors only (a one-dimensional Box of floats)")
+
+
+def environment_facts(env_id: str, env_kwargs: Mapping[str, Any]) -> EnvironmentFacts:
+    """Make the environment once and read its spaces and time limit."""
+    try:
+        env = gymnasium.make(env_id, **env_kwargs)
+    except gymnasium.error.Error as reason:
+        raise TaskError(
+            f"Gymnasium cannot make {env_id!r} ({str(reason).splitlines()[0]}); import the package that registers it "
+            "first, or give observation_width, action_width and the action range yourself"
+        ) from None
+    try:
+        observation_width = vector_width(env.observation_space, f"the observation of {env_id}")
+        action_width = vector_width(env.action_space, f"the action of {env_id}")
+        assert isinstance(env.action_space, gymnasium.spaces.Box)
+        low, high = env.action_space.low, env.action_space.high
+        bounded = bool(np.isfinite(low).all() and np.isfinite(high).all())
+        return EnvironmentFacts(
+            observation_width,
+            action_width,
+            tuple(low.tolist()) if bounded else None,
+            tuple(high.tolist()) if bounded else None,
+            None if env.spec is None else env.spec.max_episode_steps,
+        )
+    finally:
+        env.close()

@@ -1,0 +1,114 @@
+"""A task as data: which environment, how long, what the numbers mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from himatch.errors import TaskError
+
+FeatureFunction = Callable[[NDArray[np.float32], NDArray[np.float32], "NDArray[np.float32] | None"], ArrayLike]
+"""A user's feature: ``(observations (T, obs), actions (T, act), rewards (T,) or None) -> (T,) or (T, d)``."""
+
+FeatureSource = int | Sequence[int] | FeatureFunction
+"""Where a named feature comes from: an observation coordinate, several of them, or a function."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What himatch knows about a control problem.
+
+    Parameters
+    ----------
+    name
+        How the task is called on the command line and in files.
+    horizon
+        Longest episode, in steps; the scale of DT's returns.
+    observation_width, action_width
+        ``None`` means "whatever the data has".
+    action_low, action_high
+        Range of every action coordinate, or of each one; ``None`` means unbounded.
+    features
+        Names for observation coordinates (``{"x_velocity": 8}``), groups of them, or functions.
+    env_id, env_kwargs
+        Gymnasium environment, or ``None`` for logs without a simulator.
+    reference_returns
+        Return of a random and of an expert policy, the 0 and 100 of D4RL's normalised score.
+    prefix_only
+        Rows wider than ``observation_width`` are cut to it (Ant: contact forces follow the first 27 numbers).
+    """
+
+    name: str
+    horizon: int
+    observation_width: int | None = None
+    action_width: int | None = None
+    action_low: float | Sequence[float] | None = None
+    action_high: float | Sequence[float] | None = None
+    features: Mapping[str, FeatureSource] = field(default_factory=dict)
+    env_id: str | None = None
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    reference_returns: tuple[float, float] | None = None
+    prefix_only: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name or any(c.isspace() or c in "+:,()/" for c in self.name):
+            raise TaskError(f"a task name is one word without + : , ( ) or /, got {self.name!r}")
+        if self.horizon < 1:
+            raise TaskError(f"task {self.name}: the horizon must be at least one step, got {self.horizon}")
+        for width, what in ((self.observation_width, "observation"), (self.action_width, "action")):
+            if width is not None and width < 1:
+                raise TaskError(f"task {self.name}: the {what} width must be at least 1, got {width}")
+        low, high = self._bound(self.action_low, "action_low"), self._bound(self.action_high, "action_high")
+        if (low is None) != (high is None):
+            raise TaskError(f"task {self.name}: give both action_low and action_high, or neither")
+        if low is not None and high is not None and np.any(np.asarray(low) >= np.asarray(high)):
+            raise TaskError(f"task {self.name}: action_low must be below action_high, got {low} and {high}")
+        object.__setattr__(self, "action_low", low)
+        object.__setattr__(self, "action_high", high)
+        for name, source in self.features.items():
+            self._check_feature(name, source)
+        object.__setattr__(self, "features", MappingProxyType(dict(self.features)))
+        object.__setattr__(self, "env_kwargs", MappingProxyType(dict(self.env_kwargs)))
+
+    def _bound(self, bound: float | Sequence[float] | None, what: str) -> float | tuple[float, ...] | None:
+        if bound is None:
+            return None
+        values = np.atleast_1d(np.asarray(bound, dtype=np.float64))
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise TaskError(
+                f"task {self.name}: {what} must be finite numbers; leave it out where actions are unbounded"
+            )
+        if values.size == 1:
+            return float(values[0])
+        if self.action_width not in (None, values.size):
+            raise TaskError(f"task {self.name}: {what} has {values.size} numbers for {self.action_width} actions")
+        return tuple(float(v) for v in values)
+
+    def _check_feature(self, name: str, source: FeatureSource) -> None:
+        if name in ("reward", "state") or not name.isidentifier():
+            raise TaskError(
+                f"task {self.name}: {name!r} cannot name a feature; use letters, digits and _, not 'reward' or 'state'"
+            )
+        if callable(source):
+            return
+        coordinates = [source] if isinstance(source, int) else list(source)
+        width = self.observation_width
+        bad = [c for c in coordinates if not isinstance(c, int) or c < 0 or (width is not None and c >= width)]
+        if bad or not coordinates:
+            raise TaskError(f"task {self.name}: feature {name!r} names coordinate {bad or '(none)'} of {width or '?'}")
+
+    def __repr__(self) -> str:
+        environment = self.env_id or "no environment"
+        return f"Task({self.name!r}, {environment}, horizon {self.horizon}, features {', '.join(self.features) or '-'})"
+
+    def normalized_return(self, total: float) -> float | None:
+        """D4RL's score: 0 for the random policy, 100 for the expert; ``None`` where no reference is known."""
+        if self.reference_returns is None:
+            return None
+        low, high = self.reference_returns
+        return 100.0 * (total - low) / (high - low)
