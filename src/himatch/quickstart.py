@@ -38,7 +38,9 @@ def run_quickstart(out: str | Path, episodes: int = 40, seed: int = 0) -> None:
     report = inspect_dataset(dataset)
     show_report(report, console)
     _show_targets(dataset, console)
-    console.print(f"dataset: {folder}\npicture: {plot_report(report, out / 'dataset.png')}", highlight=False)
+    console.print(
+        f"dataset: {folder}\npicture: {plot_report(report, out / 'dataset.png')}", highlight=False, soft_wrap=True
+    )
 
 
 def _generate(task: Task, episodes: int, seed: int, console: Console) -> list[Trajectory]:
@@ -81,9 +83,10 @@ def _show_targets(dataset: TrajectoryDataset, console: Console) -> None:
     reference = EpisodeReference.of(train, feature, horizon=dataset.task.horizon)
     targets: list[tuple[str, Target]] = [("held-out episode", demo(held_out[0]))]
     targets += [(text, parse_target(text)) for text in TARGETS]
-    table = Table(title="what the training episodes could match of x_velocity", title_justify="left", box=None)
-    for name in ("target", "outside the data", "nearest episode (W1)", "nearest mixture of episodes (W1)"):
-        table.add_column(name, justify="left" if name == "target" else "right", header_style="bold")
+    table = Table(title="x_velocity targets: how near the training episodes come (W1)", title_justify="left", box=None)
+    table.add_column("target", header_style="bold", no_wrap=True)
+    for name in ("outside data", "one episode", "mixture"):
+        table.add_column(name, justify="right", header_style="bold", no_wrap=True)
     for name, target in targets:
         support, nearest, mixture = reference.support(target), reference.nearest(target), reference.mixture(target)
         table.add_row(name, f"{support.outside:.0%}", f"{nearest.distance:.3f}", f"{mixture.w1:.3f}")

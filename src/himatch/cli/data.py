@@ -100,7 +100,7 @@ class Inspect:
         if self.plot is not None:
             path = plot_report(report, self.plot)
             if not self.json:
-                console.print(f"picture written to {path}", highlight=False)
+                console.print(f"picture written to {path}", highlight=False, soft_wrap=True)
 
 
 @dataclass

@@ -28,7 +28,8 @@ Flags = NDArray[np.bool_]
 def read_d4rl(path: Path, task: Task | None, allocate: Allocate) -> Packed:
     """Read a D4RL HDF5 file."""
     where = str(path)
-    with reading(where), h5py.File(path, "r") as file:
+    # No chunk cache: every chunk is read once, and HDF5 would hold on to megabytes of freed ones.
+    with reading(where), h5py.File(path, "r", rdcc_nbytes=0) as file:
         columns: dict[str, Column] = {}
         for name, item in file.items():
             if isinstance(item, h5py.Dataset):
@@ -170,7 +171,9 @@ def _repair(ends: Flags, timeouts: Flags, jumps: Flags, horizon: int | None, whe
 def _read_rows(column: Column, out: Array) -> Array:
     """Fill ``out`` with the column's leading columns without a second copy of the whole."""
     if isinstance(column, h5py.Dataset):
-        column.read_direct(out, np.s_[:, : out.shape[1]])
+        # In blocks: one read of everything makes HDF5 keep a book on every chunk at once.
+        for start, stop in _blocks(column):
+            column.read_direct(out, np.s_[start:stop, : out.shape[1]], np.s_[start:stop])
     else:
         with np.errstate(over="ignore", invalid="ignore"):
             out[:] = column[:, : out.shape[1]]

@@ -6,7 +6,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from himatch.inspection.report import DatasetReport, FeatureReport
+from himatch.inspection.report import DatasetReport
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
 MOST_FEATURES = 24
@@ -64,26 +64,15 @@ def _features(report: DatasetReport) -> Table:
         title="features", title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
     )
     table.add_column("feature", no_wrap=True)
-    for name in ("min", "1 %", "mean", "99 %", "max", "std", "of means"):
+    for name in ("min", "mean", "max", "std", "of means"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("all steps", no_wrap=True, overflow="crop")
     for feature in report.features[:MOST_FEATURES]:
-        table.add_row(feature.name, *map(_number, _columns(feature)), sparkline(feature.distributions["all"]))
+        numbers = (feature.minimum, feature.mean, feature.maximum, feature.std, feature.spread)
+        table.add_row(feature.name, *map(_number, numbers), sparkline(feature.distributions["all"]))
     if len(report.features) > MOST_FEATURES:
         table.add_row(f"... {len(report.features) - MOST_FEATURES} more (--json has them all)")
     return table
-
-
-def _columns(feature: FeatureReport) -> tuple[float, ...]:
-    return (
-        feature.minimum,
-        feature.low,
-        feature.mean,
-        feature.high,
-        feature.maximum,
-        feature.std,
-        feature.spread,
-    )
 
 
 def _number(value: float) -> str:

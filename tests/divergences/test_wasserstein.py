@@ -1,0 +1,103 @@
+"""Distances against libraries that nobody here wrote: SciPy for samples and bins, POT for points."""
+
+from __future__ import annotations
+
+import numpy as np
+import ot
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from himatch.divergences import wasserstein_bins, wasserstein_joint, wasserstein_samples
+from himatch.errors import HimatchError
+
+numbers = st.floats(-100, 100)
+samples = arrays(np.float64, st.integers(1, 30), elements=numbers)
+weights = arrays(np.float64, 31, elements=st.floats(0, 1)).filter(lambda w: w.sum() > 1e-3)
+
+
+@given(samples, samples)
+def test_samples_against_pot(x: np.ndarray, y: np.ndarray) -> None:
+    assert wasserstein_samples(x, y) == pytest.approx(ot.emd2_1d(x, y, metric="minkowski", p=1), abs=1e-9)
+
+
+@given(weights, weights, st.floats(0.01, 10))
+def test_bins_against_scipy(p: np.ndarray, q: np.ndarray, width: float) -> None:
+    centers = np.arange(31) * width
+    expected = scipy.stats.wasserstein_distance(centers, centers, p, q)
+    assert wasserstein_bins(p, q, width) == pytest.approx(expected, abs=1e-9)
+
+
+@given(weights, weights)
+def test_bins_against_the_transport_program(p: np.ndarray, q: np.ndarray) -> None:
+    """The definition itself: the cheapest plan between the two histograms."""
+    centers = np.arange(31.0)
+    cost = np.abs(centers[:, None] - centers)
+    assert wasserstein_bins(p, q, 1.0) == pytest.approx(ot.emd2(p / p.sum(), q / q.sum(), cost), abs=1e-8)
+
+
+@given(weights, weights, weights)
+def test_bins_is_a_metric(p: np.ndarray, q: np.ndarray, r: np.ndarray) -> None:
+    def d(a: np.ndarray, b: np.ndarray) -> float:
+        return float(wasserstein_bins(a, b, 0.5))
+
+    assert d(p, p) == pytest.approx(0, abs=1e-12)
+    assert d(p, q) == pytest.approx(d(q, p), abs=1e-12)
+    assert d(p, r) <= d(p, q) + d(q, r) + 1e-9
+
+
+def test_bins_broadcasts_over_many_histograms() -> None:
+    rng = np.random.default_rng(0)
+    many, one = rng.random((6, 2, 31)), rng.random((2, 31))
+    width = np.array([0.5, 2.0])
+    distances = wasserstein_bins(many, one, width)
+    assert distances.shape == (6, 2)
+    for e in range(6):
+        for d in range(2):
+            assert distances[e, d] == pytest.approx(float(wasserstein_bins(many[e, d], one[d], width[d])))
+
+
+def test_moving_everything_costs_the_distance_moved() -> None:
+    p = np.eye(31)
+    assert wasserstein_bins(p[3], p[10], 0.25) == pytest.approx(7 * 0.25)
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    assert wasserstein_joint(points, points + np.array([3.0, 4.0])) == pytest.approx(5.0)
+
+
+@given(samples, samples)
+def test_joint_in_one_dimension_is_the_exact_1d_distance(x: np.ndarray, y: np.ndarray) -> None:
+    assert wasserstein_joint(x, y) == pytest.approx(wasserstein_samples(x, y), abs=1e-7)
+
+
+def test_joint_against_an_assignment_problem() -> None:
+    """With equally many equal weights transport is assignment, which SciPy solves."""
+    from scipy.optimize import linear_sum_assignment
+    from scipy.spatial.distance import cdist
+
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(25, 3)), rng.normal(1, 2, size=(25, 3))
+    cost = cdist(x, y)
+    assert wasserstein_joint(x, y) == pytest.approx(cost[linear_sum_assignment(cost)].mean())
+
+
+def test_joint_takes_weights_and_merges_duplicates() -> None:
+    x, y = np.array([[0.0, 0], [1, 0]]), np.array([[0.0, 0], [0, 0], [0, 0], [1, 0]])
+    assert wasserstein_joint(x, y, [3, 1], None) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: wasserstein_samples([], [1.0]),
+        lambda: wasserstein_samples([np.nan], [1.0]),
+        lambda: wasserstein_bins([0.0, 0.0], [1.0, 0.0], 1.0),
+        lambda: wasserstein_bins([-1.0, 2.0], [1.0, 0.0], 1.0),
+        lambda: wasserstein_joint(np.zeros((2, 2)), np.zeros((2, 3))),
+        lambda: wasserstein_joint(np.zeros((2, 2, 2)), np.zeros((2, 2))),
+    ],
+)
+def test_what_is_no_distribution_is_refused(call: object) -> None:
+    with pytest.raises(HimatchError):
+        call()  # type: ignore[operator]

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import himatch as hm
+from himatch.errors import DataError, TaskError
+from himatch.features import Function, LearnedFeature, State, feature_names, resolve_feature
+from himatch.tasks import Task
+
+TASK = Task(
+    "arm",
+    50,
+    observation_width=4,
+    action_width=2,
+    features={
+        "first": 0,
+        "pair": (1, 3),
+        "speed": lambda obs, act, rew: np.abs(obs[:, 2]),
+        "both": lambda obs, act, rew: np.stack([obs[:, 0], act[:, 1]], axis=1),
+    },
+)
+
+
+@pytest.fixture
+def trajectory() -> hm.Trajectory:
+    rng = np.random.default_rng(3)
+    return hm.Trajectory(rng.normal(size=(9, 4)), rng.normal(size=(9, 2)), rng.normal(size=9))
+
+
+@pytest.mark.parametrize(
+    "name", ["reward", "state", "first", "pair", "speed", "both", "obs[2]", "act[1]", "first,act[0]"]
+)
+def test_contract(name: str, trajectory: hm.Trajectory) -> None:
+    """Every feature gives one finite row a step, a name per column, and comes back from its own name."""
+    feature = resolve_feature(name, TASK)
+    phi = feature(trajectory)
+    assert phi.shape[0] == len(trajectory)
+    assert phi.dtype == np.float32
+    assert len(feature.names(phi.shape[1])) == phi.shape[1]
+    np.testing.assert_array_equal(resolve_feature(feature.name, TASK)(trajectory), phi)
+
+
+def test_what_each_one_reads(trajectory: hm.Trajectory) -> None:
+    obs, act = trajectory.observations, trajectory.actions
+    expected = {
+        "pair": obs[:, [1, 3]],
+        "speed": np.abs(obs[:, [2]]),
+        "reward,obs[3]": np.stack([trajectory.rewards, obs[:, 3]], axis=1),  # type: ignore[list-item]
+        "act[1]": act[:, [1]],
+    }
+    for name, values in expected.items():
+        np.testing.assert_array_equal(resolve_feature(name, TASK)(trajectory), values)
+
+
+def test_names() -> None:
+    assert feature_names(TASK, has_rewards=True) == ("reward", "first", "pair", "speed", "both")
+    assert "reward" not in feature_names(TASK, has_rewards=False)
+    assert resolve_feature("pair", TASK).names(2) == ("pair[0]", "pair[1]")
+    assert resolve_feature("first,obs[1]", TASK).names(2) == ("first", "obs[1]")
+
+
+@pytest.mark.parametrize("name", ["speeed", "obs[4]", "act[2]", "", "first,", "obs[x]"])
+def test_unknown_features_are_refused(name: str) -> None:
+    with pytest.raises(TaskError, match="arm"):
+        resolve_feature(name, TASK)
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (np.zeros(8), "shape"),
+        (np.zeros((9, 2, 2)), "shape"),
+        (np.zeros((9, 0)), "shape"),
+        (np.where(np.arange(9) == 4, np.nan, 0), "step 4"),
+    ],
+)
+def test_what_a_users_function_returns_is_checked(trajectory: hm.Trajectory, output: np.ndarray, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Function("mine", lambda obs, act, rew: output)(trajectory)
+
+
+def test_reward_needs_rewards() -> None:
+    with pytest.raises(DataError, match="no rewards"):
+        resolve_feature("reward", TASK)(hm.Trajectory(np.zeros((3, 4)), np.zeros((3, 2))))
+
+
+def test_learned_features_are_another_type() -> None:
+    learned = LearnedFeature(State(), 16)
+    assert not callable(learned)
+    with pytest.raises(TaskError, match="m = 0"):
+        LearnedFeature(State(), 0)

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import himatch as hm
+from himatch.errors import ExpressionError, HimatchError, TargetError
+from himatch.features import resolve_feature
+from himatch.targets import Component, Context, Distribution, Drawn, Goal, Patched, Return, Samples, Shifted, Synthetic
+
+numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
+components = st.one_of(
+    st.builds(lambda m, s: Component("normal", (m, s)), numbers, st.floats(1e-6, 1e3)),
+    st.builds(lambda a, w: Component("uniform", (a, a + w)), st.floats(-1e3, 1e3), st.floats(1, 1e3)),
+    st.builds(lambda v: Component("point", (v,)), numbers),
+)
+
+
+@st.composite
+def distributions(draw: st.DrawFn) -> Distribution:
+    parts = draw(st.lists(components, min_size=1, max_size=4))
+    shares = np.array(draw(st.lists(st.integers(1, 9), min_size=len(parts), max_size=len(parts))), dtype=float)
+    weights = shares / shares.sum()
+    return Distribution(tuple(parts), tuple(float(w) for w in weights))
+
+
+@given(st.lists(distributions(), min_size=1, max_size=3), st.booleans(), st.integers(0, 99))
+def test_names_parse_back(parts: list[Distribution], shuffled: bool, seed: int) -> None:
+    target = Synthetic(tuple(parts), seed if shuffled else 0, shuffled)
+    assert hm.parse_target(target.name) == target
+
+
+@given(st.lists(numbers, min_size=1, max_size=3))
+def test_returns_and_goals_parse(values: list[float]) -> None:
+    text = ", ".join(repr(value) for value in values)
+    assert hm.parse_target(f" return ( {text} ) ") == Return(tuple(values))
+    assert hm.parse_target(f"goal({text})") == Goal(tuple(values))
+
+
+@given(st.text(alphabet="normaluifpt()+*,.0123456789-e 'x", max_size=40))
+def test_nonsense_gives_an_error_that_points_into_the_text(text: str) -> None:
+    found: HimatchError | None = None
+    try:
+        hm.parse_target(text)
+    except HimatchError as error:
+        found = error
+    assert found is None or (isinstance(found, ExpressionError) and 0 <= found.position <= len(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "message"),
+    [
+        ("normal(5,1", 10, r"expected '\)'"),
+        ("normal(5,0)", 0, "positive"),
+        ("normal(5)", 0, "takes 2 numbers"),
+        ("uniform(4,2)", 0, "low below high"),
+        ("0.5*normal(5,1)+0.4*normal(13,1)", 0, "add up to 0.9"),
+        ("0.5*normal(5,1)+normal(13,1)", 16, "every part"),
+        ("0.5*normal(5,1)+0.5*return(3)", 20, "cannot be part of a mixture"),
+        ("0*normal(5,1)+1*normal(1,1)", 0, "positive"),
+        ("normall(5,1)", 0, "unknown target 'normall'"),
+        ("normal(5,1) normal(2,1)", 12, "expected the end"),
+        ("normal(five,1)", 7, "expected a number"),
+        ("", 0, "expected a target"),
+        ("0.5 normal(1,1)", 4, r"expected '\*'"),
+        ("shift(normal(1,1))", 17, "expected ','"),
+        ("shift(return(3), 1)", 0, "cannot shift"),
+        ("joint(return(3))", 6, "one distribution"),
+        ("shuffled(return(3))", 9, "only drawn"),
+        ("patch(normal(1,1), normal(2,1), 2.5)", 32, "whole number"),
+        ("demo('x.npz", 5, "never closed"),
+        ("demo(, 3)", 5, "file name"),
+        ("demo(nowhere.hdf5, 3)", 0, "no such file"),
+        ("return(1e999)", 7, "too large"),
+        ("(" * 60 + "normal(1,1)" + ")" * 60, 40, "too many brackets"),
+        ("__import__('os')", 0, "unknown target"),
+    ],
+)
+def test_mistakes_are_pointed_at(text: str, position: int, message: str) -> None:
+    with pytest.raises(ExpressionError, match=message) as caught:
+        hm.parse_target(text)
+    assert caught.value.position == position
+    assert str(caught.value).splitlines()[-1].index("^") == position + 2
+
+
+def test_weights_multiply_through_brackets() -> None:
+    target = hm.parse_target("0.5*(0.5*normal(1,1)+0.5*normal(2,1)) + 0.5*point(3)")
+    assert isinstance(target, Synthetic)
+    assert target.parts[0].weights == (0.25, 0.25, 0.5)
+    equal = hm.parse_target("normal(1,1) + normal(2,1)")
+    assert isinstance(equal, Synthetic)
+    assert equal.parts[0].weights == (0.5, 0.5)
+
+
+def test_combinations() -> None:
+    shifted = hm.parse_target("shift(0.5*normal(5,1)+0.5*normal(13,1), -2)")
+    assert isinstance(shifted, Shifted)
+    assert shifted.bins == -2
+    patched = hm.parse_target("patch(normal(1,1), shuffled(normal(2,1), 4), 30)")
+    assert isinstance(patched, Patched)
+    assert patched.at == 30
+    assert isinstance(patched.second, Synthetic)
+    assert patched.second.seed == 4
+
+
+def test_files(tmp_path: Path, hopper: hm.TrajectoryDataset) -> None:
+    (tmp_path / "h.json").write_text(json.dumps({"edges": [0, 1, 2], "weights": [1, 3]}))
+    drawn = hm.parse_target(f"histogram({tmp_path}/h.json)")
+    assert isinstance(drawn, Drawn)
+    np.save(tmp_path / "s.npy", np.arange(4.0))
+    assert isinstance(hm.parse_target(f"samples('{tmp_path}/s.npy')"), Samples)
+    hm.write_minari(hopper, tmp_path / "set-v0")
+    target = hm.parse_target(f"demo({tmp_path}/set-v0, 3)", "hopper")
+    context = Context(resolve_feature("x_velocity", hopper.task), hm.Bins((-5.0,), (5.0,)), 1000)
+    np.testing.assert_array_equal(target.values(context), hopper[3].observations[:, [5]])
+    with pytest.raises(TargetError, match="there is no episode 20"):
+        hm.parse_target(f"demo({tmp_path}/set-v0, 20)")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"edges": [0, 1]}',
+        '{"edges": [0, 1], "weights": [1, 2]}',
+        '{"edges": [1, 0], "weights": [1]}',
+        '{"edges": [0, 1], "weights": [-1]}',
+        '{"edges": [0, 1], "weights": [0]}',
+        '{"edges": "ab", "weights": [0]}',
+        '{"edges": [[0, 1], [0, 1]], "weights": [1]}',
+        '{"edges": [0, 1], "weights": ["x"]}',
+        '{"edges": 3, "weights": 4}',
+    ],
+)
+def test_badly_drawn_histograms_are_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "h.json").write_text(content)
+    with pytest.raises(TargetError):
+        hm.parse_target(f"histogram({tmp_path}/h.json)")
+
+
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "s.npy").write_bytes(b"nonsense")
+    np.save(tmp_path / "o.npy", np.array([{}], dtype=object))
+    for text in ("samples(s.npy)", "samples(o.npy)", "samples(none.npy)", "histogram(none.json)"):
+        name, path = text[:-1].split("(")
+        with pytest.raises(TargetError):
+            hm.parse_target(f"{name}({tmp_path / path})")

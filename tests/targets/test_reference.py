@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import himatch as hm
+from himatch.divergences import wasserstein_bins, wasserstein_joint
+from himatch.errors import TargetError
+from himatch.features import resolve_feature
+from himatch.targets import Samples
+from himatch.targets.reference import nearest_mixture
+
+
+@pytest.fixture
+def reference(hopper: hm.TrajectoryDataset) -> hm.EpisodeReference:
+    return hm.EpisodeReference.of(hopper, resolve_feature("x_velocity", hopper.task), horizon=1000)
+
+
+def test_an_episode_is_its_own_nearest(reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset) -> None:
+    for i in (0, 7, 19):
+        target = hm.demo(hopper[i])
+        nearest = reference.nearest(target)
+        assert nearest.episode == i
+        assert nearest.distance == pytest.approx(0, abs=1e-9)
+        assert reference.mixture(target).w1 == pytest.approx(0, abs=1e-7)
+        assert reference.support(target).inside
+
+
+def test_a_pool_of_episodes_is_a_mixture(reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset) -> None:
+    """Steps of two episodes pooled are reached exactly by sharing time between them, and by neither alone."""
+    pooled = Samples(np.concatenate([hopper[0].observations[:, 5], hopper[19].observations[:, 5]]))
+    mixture = reference.mixture(pooled)
+    assert mixture.w1 == pytest.approx(0, abs=1e-7)
+    assert sum(mixture.weights.values()) == pytest.approx(1.0)
+    assert reference.nearest(pooled).distance > 0.5
+
+
+def test_the_program_beats_every_other_mixture() -> None:
+    """Against random mixtures and a general-purpose optimiser started from the best of them."""
+    rng = np.random.default_rng(0)
+    histograms = rng.dirichlet(np.full(12, 0.3), size=(6, 2))
+    wanted, widths = rng.dirichlet(np.full(12, 0.3), size=2), np.array([0.5, 2.0])
+
+    def distance(weights: np.ndarray) -> float:
+        mixed = np.einsum("e,edb->db", weights, histograms)
+        return float(wasserstein_bins(mixed, wanted, widths).sum())
+
+    ours = nearest_mixture(histograms, wanted, widths)
+    assert ours.sum() == pytest.approx(1.0)
+    others = rng.dirichlet(np.ones(6), size=3000)
+    best = min(others, key=distance)
+    polished = minimize(
+        lambda x: distance(np.abs(x) / np.abs(x).sum()), best, method="Nelder-Mead", options={"maxiter": 4000}
+    )
+    assert distance(ours) <= polished.fun + 1e-9
+    assert distance(ours) < distance(best)
+
+
+def test_mixture_is_never_worse_than_the_nearest_episode(reference: hm.EpisodeReference) -> None:
+    for text in ("normal(1,0.5)", "0.5*normal(0,0.2)+0.5*normal(4,0.2)", "uniform(0,3)"):
+        target = hm.parse_target(text)
+        assert reference.mixture(target).w1 <= reference.nearest(target).distance + 1e-9
+
+
+def test_support(reference: hm.EpisodeReference) -> None:
+    far = reference.support(hm.parse_target("normal(50,1)"))
+    assert not far.inside
+    assert far.outside == 1.0
+    half = reference.support(hm.parse_target("0.5*normal(2,0.1)+0.5*point(50)"))
+    assert half.outside == pytest.approx(0.5)
+
+
+def test_returns_and_goals(reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset) -> None:
+    totals = np.array([t.observations[:, 5].sum(dtype=np.float64) for t in hopper])
+    inside = hm.parse_target(f"return({totals[4]})")
+    assert reference.nearest(inside).episode == 4
+    assert reference.support(inside).inside
+    assert not reference.support(hm.parse_target("return(1e6)")).inside
+    goal = hm.parse_target(f"goal({hopper[6].observations[-1, 5]})")
+    assert reference.nearest(goal).episode == 6
+    assert not reference.support(hm.parse_target("goal(-70)")).inside
+    with pytest.raises(TargetError, match="not a distribution"):
+        reference.mixture(inside)
+
+
+def test_several_features_are_scored_jointly(hopper: hm.TrajectoryDataset) -> None:
+    feature = resolve_feature("x_velocity,z_velocity", hopper.task)
+    reference = hm.EpisodeReference.of(hopper, feature, horizon=200)
+    target = hm.parse_target("joint(normal(1,0.5), normal(1,0.5))")
+    mixture = reference.mixture(target)
+    bins = reference.context.bins
+    rows = [(hopper[e].observations[:, 5:7], share) for e, share in mixture.weights.items()]
+    points = np.concatenate([np.array(bins.low) + (bins.indices(x) + 0.5) * bins.widths for x, _ in rows])
+    mass = np.concatenate([np.full(len(x), share / len(x)) for x, share in rows])
+    cells, weights = bins.joint(target.values(reference.context))
+    expected = wasserstein_joint(points, cells, mass, weights)
+    assert mixture.w1 == pytest.approx(expected, abs=1e-9)

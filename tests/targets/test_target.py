@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import himatch as hm
+from himatch.divergences import wasserstein_bins
+from himatch.errors import TargetError
+from himatch.features import resolve_feature
+from himatch.targets import Context, Drawn, Patched, Samples, Shifted
+from himatch.targets.distribution import apportion
+
+TASK = hm.get_task("hopper")
+CONTEXT = Context(resolve_feature("x_velocity", TASK), hm.Bins((-1.0,), (6.0,)), 1000)
+TWO = Context(resolve_feature("x_velocity,z_velocity", TASK), hm.Bins((-1.0, -3.0), (6.0, 3.0)), 1000)
+
+
+def test_a_gaussian_is_the_papers_thousand_samples() -> None:
+    values = hm.parse_target("normal(2.5,0.5)").values(CONTEXT)
+    assert values.shape == (1000, 1)
+    assert values.mean() == pytest.approx(2.5, abs=0.06)
+    assert values.std() == pytest.approx(0.5, abs=0.05)
+    np.testing.assert_array_equal(values, hm.parse_target("normal(2.5,0.5)").values(CONTEXT))
+
+
+def test_modes_follow_in_the_listed_order_unless_shuffled() -> None:
+    text = "0.5*normal(4,0.1)+0.5*normal(1,0.1)"
+    listed = hm.parse_target(text).values(CONTEXT)[:, 0]
+    assert listed[:500].min() > 3 > listed[500:].max()
+    shuffled = hm.parse_target(f"shuffled({text})").values(CONTEXT)[:, 0]
+    np.testing.assert_array_equal(np.sort(shuffled), np.sort(listed))
+    assert 150 < (shuffled[:500] > 3).sum() < 350
+
+
+def test_shuffling_a_joint_target_keeps_pairs_together() -> None:
+    text = "joint(normal(2,1), normal(0,1))"
+    listed = hm.parse_target(text).values(TWO)
+    shuffled = hm.parse_target(f"shuffled({text})").values(TWO)
+    assert {tuple(row) for row in listed} == {tuple(row) for row in shuffled}
+
+
+def test_returns_and_goals_reach_the_statistic_they_name() -> None:
+    z = hm.return_based(TASK, "x_velocity").aggregator(hm.parse_target("return(5000)").values(CONTEXT))
+    assert z[0, 0] == pytest.approx(5000 / 1000, rel=1e-5)
+    assert z[500, 0] == pytest.approx(2.5, rel=1e-5)
+    goal = hm.goal_based(TASK, "x_velocity").aggregator(hm.parse_target("goal(3.2)").values(CONTEXT))
+    assert (goal == np.float32(3.2)).all()
+
+
+def test_shifting_moves_raw_values_by_whole_bins(hopper: hm.TrajectoryDataset) -> None:
+    target, width = hm.demo(hopper[0]), CONTEXT.bins.widths[0]
+    for k in (-3, -1, 0, 2):
+        moved = Shifted(target, k).values(CONTEXT)
+        np.testing.assert_allclose(moved - target.values(CONTEXT), k * width, atol=1e-5)
+    inner = hm.parse_target("normal(2.5,0.3)")
+    distance = wasserstein_bins(Shifted(inner, 2).histogram(CONTEXT), inner.histogram(CONTEXT), width)
+    assert distance[0] == pytest.approx(2 * width, rel=1e-3)
+
+
+def test_patchwork_takes_the_first_half_of_one_and_the_second_of_the_other(hopper: hm.TrajectoryDataset) -> None:
+    first, second = hopper[5], hopper[9]
+    target = Patched(hm.demo(first), hm.demo(second), at=10)
+    expected = np.concatenate([first.observations[:10, [5]], second.observations[10:, [5]]])
+    np.testing.assert_array_equal(target.values(CONTEXT), expected)
+    states = target.demonstration()
+    assert states is not None
+    np.testing.assert_array_equal(states.observations[:, [5]], expected)
+    assert Patched(hm.parse_target("normal(1,1)"), hm.demo(first)).demonstration() is None
+    with pytest.raises(TargetError, match="cannot switch"):
+        Patched(hm.demo(first), hm.demo(second), at=500).values(CONTEXT)
+    with pytest.raises(TargetError, match="cannot patch"):
+        Patched(hm.parse_target("return(1)"), hm.demo(first))
+
+
+def test_a_drawn_histogram_has_the_drawn_shares() -> None:
+    edges, weights = np.linspace(-1, 6, 8), np.array([0, 1, 2, 0, 4, 2, 1.0])
+    target = Drawn((edges,), (weights,))
+    counts, _ = np.histogram(target.values(CONTEXT)[:, 0], bins=edges)
+    np.testing.assert_array_equal(counts, weights / weights.sum() * 1000)
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=20).filter(lambda w: sum(w) > 1e-3), st.integers(0, 2000))
+def test_apportionment(weights: list[float], total: int) -> None:
+    counts = apportion(weights, total)
+    exact = np.array(weights) / sum(weights) * total
+    assert counts.sum() == total
+    assert (counts >= 0).all()
+    assert (np.abs(counts - exact) < 1 + 1e-6).all()
+
+
+@pytest.mark.parametrize("text", ["normal(1,1)", "return(3)", "goal(2)"])
+def test_targets_must_have_the_features_width(text: str) -> None:
+    with pytest.raises(TargetError, match="2"):
+        hm.parse_target(text).values(TWO)
+    with pytest.raises(TargetError):
+        Samples(np.zeros(5)).values(TWO)
+    with pytest.raises(TargetError):
+        Drawn((np.array([0.0, 1.0]),), (np.array([1.0]),)).values(TWO)
+
+
+@pytest.mark.parametrize("samples", [np.array([]), np.array([np.nan]), np.zeros((2, 2, 2)), np.zeros((3, 0))])
+def test_bad_samples_are_refused(samples: np.ndarray) -> None:
+    with pytest.raises(TargetError):
+        Samples(samples)
+
+
+def test_whatever_a_user_hands_over_becomes_a_target(hopper: hm.TrajectoryDataset) -> None:
+    ready = hm.parse_target("return(1)")
+    assert hm.as_target(ready) is ready
+    assert hm.as_target("normal(1,1)").name == "normal(1,1)"
+    episode = hopper[0]
+    assert hm.as_target(episode).demonstration() is episode
+    np.testing.assert_array_equal(hm.as_target([1.0, 2.0]).values(CONTEXT), [[1], [2]])

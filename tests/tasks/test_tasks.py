@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import himatch as hm
+from himatch.errors import TaskError
+from himatch.tasks import import_tasks, registry, task_of_environment
+from himatch.tasks.locomotion import LOCOMOTION
+from himatch.tasks.spaces import environment_facts
+
+
+@pytest.fixture(autouse=True)
+def clean_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    return
+
+
+@pytest.mark.parametrize("task", LOCOMOTION, ids=lambda task: task.name)
+def test_the_papers_tasks_say_what_gymnasium_says(task: hm.Task) -> None:
+    assert task.env_id is not None
+    facts = environment_facts(task.env_id, task.env_kwargs)
+    assert facts.observation_width == task.observation_width
+    assert facts.action_width == task.action_width
+    assert facts.horizon == task.horizon
+    assert set(facts.action_low or ()) == {task.action_low}
+    assert set(facts.action_high or ()) == {task.action_high}
+
+
+@pytest.mark.parametrize("task", LOCOMOTION, ids=lambda task: task.name)
+def test_velocity_features_are_the_root_velocities(task: hm.Task) -> None:
+    """The named coordinates against MuJoCo's own state, after some random steps."""
+    assert task.env_id is not None
+    env = gymnasium.make(task.env_id, **task.env_kwargs)
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(20):
+        observation, *_ = env.step(env.action_space.sample())
+    velocity = env.unwrapped.data.qvel  # type: ignore[attr-defined]
+    position = env.unwrapped.data.qpos  # type: ignore[attr-defined]
+    expected = {"x_velocity": velocity[0], "z_velocity": velocity[2] if task.name == "ant" else velocity[1]}
+    expected["height"] = position[2] if task.name == "ant" else position[1]
+    if task.name == "ant":
+        expected["y_velocity"] = velocity[1]
+    else:
+        expected["pitch"] = position[2]
+    if task.name == "halfcheetah":
+        expected["pitch_rate"] = velocity[2]
+    for name, value in expected.items():
+        coordinate = task.features[name]
+        assert isinstance(coordinate, int)
+        np.testing.assert_allclose(observation[coordinate], np.clip(value, -10, 10), atol=1e-9)
+    env.close()
+
+
+def test_reference_returns_give_the_d4rl_score() -> None:
+    task = hm.get_task("hopper")
+    assert task.normalized_return(-20.272305) == 0.0
+    assert task.normalized_return(3234.3) == pytest.approx(100.0)
+    assert hm.Task("logs", 10).normalized_return(3.0) is None
+
+
+def test_a_task_of_ones_own_reads_the_environment() -> None:
+    task = hm.register_task("pendulum", env_id="Pendulum-v1", features={"speed": 2})
+    assert (task.observation_width, task.action_width, task.horizon) == (3, 1, 200)
+    assert (task.action_low, task.action_high) == (-2.0, 2.0)
+    assert hm.get_task("pendulum") is task
+    assert task_of_environment("Pendulum-v0") is task
+
+
+def test_logs_of_a_robot_need_no_environment_and_no_widths() -> None:
+    task = hm.register_task("arm", horizon=300, features={"speed": lambda obs, act, rew: abs(obs[:, 1])})
+    data = hm.load_dataset({"observations": -np.ones((6, 2)), "actions": np.ones((6, 1)), "lengths": [2, 4]}, "arm")
+    assert data.task is task
+    np.testing.assert_array_equal(hm.resolve_feature("speed", task)(data[0]), np.ones((2, 1)))
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Blackjack-v1", "FrozenLake-v1"])
+def test_discrete_and_tuple_spaces_are_refused(env_id: str) -> None:
+    with pytest.raises(TaskError, match="continuous vectors only"):
+        hm.register_task("discrete", env_id=env_id, horizon=10)
+
+
+@pytest.mark.parametrize(
+    ("space", "kind"),
+    [
+        (gymnasium.spaces.Box(0, 255, (8, 8, 3), np.uint8), "pixels"),
+        (gymnasium.spaces.Dict({"a": gymnasium.spaces.Discrete(2)}), "a Dict space"),
+        (gymnasium.spaces.Box(0, 5, (4,), np.int64), "integers"),
+    ],
+)
+def test_other_spaces_are_refused_by_name(space: gymnasium.Space[object], kind: str) -> None:
+    from himatch.tasks.spaces import vector_width
+
+    with pytest.raises(TaskError, match=kind):
+        vector_width(space, "the observation")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": "two words"}, "one word"),
+        ({"horizon": 0}, "horizon"),
+        ({"observation_width": 0}, "width"),
+        ({"action_low": -1.0}, "both"),
+        ({"action_low": 1.0, "action_high": -1.0}, "below"),
+        ({"action_low": -np.inf, "action_high": np.inf}, "finite"),
+        ({"action_width": 3, "action_low": [-1, -1], "action_high": [1, 1]}, "2 numbers for 3"),
+        ({"features": {"reward": 1}}, "cannot name a feature"),
+        ({"features": {"a b": 1}}, "cannot name a feature"),
+        ({"observation_width": 4, "features": {"x": 4}}, "coordinate"),
+        ({"features": {"x": ()}}, "coordinate"),
+    ],
+)
+def test_inconsistent_tasks_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskError, match=message):
+        hm.Task(**{"name": "t", "horizon": 10, **changes})  # type: ignore[arg-type]
+
+
+def test_unknown_names_are_answered_with_the_known_ones() -> None:
+    with pytest.raises(TaskError, match="halfcheetah, hopper, walker2d, ant"):
+        hm.get_task("hoper")
+    with pytest.raises(TaskError, match="cannot make 'NoSuchEnv-v3'"):
+        hm.register_task("x", env_id="NoSuchEnv-v3", horizon=3)
+    with pytest.raises(TaskError, match="horizon"):
+        hm.register_task("x")
+
+
+def test_import_of_a_file_registers_its_tasks(tmp_path: Path) -> None:
+    path = tmp_path / "my_tasks.py"
+    path.write_text("import himatch\nhimatch.register_task('mine', horizon=7)\n")
+    import_tasks(str(path))
+    assert hm.get_task("mine").horizon == 7
+    for missing in ("nowhere.py", "no_such_module_at_all"):
+        with pytest.raises(TaskError, match="no such"):
+            import_tasks(missing)
+
+
+def test_tasks_come_from_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Entry:
+        def load(self) -> hm.Task:
+            return hm.Task("plugged", 9)
+
+    monkeypatch.setattr(registry, "_entry_points_loaded", False)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [Entry()] if group == "himatch.tasks" else [])
+    assert hm.get_task("plugged").horizon == 9
+    assert "plugged" in hm.task_names()

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import himatch as hm
+from himatch.errors import HimatchError
+
+values = arrays(np.float32, st.tuples(st.integers(1, 40), st.integers(1, 3)), elements=st.floats(-1e3, 1e3, width=32))
+
+
+@given(values)
+def test_histogram_equals_numpy(phi: np.ndarray) -> None:
+    bins = hm.Bins.fit([phi])
+    for i in range(phi.shape[1]):
+        # NumPy's own edges; values within rounding of an edge may fall on either side, so compare cumulative counts.
+        counts, _ = np.histogram(phi[:, i].astype(np.float64), bins=bins.edges[i])
+        ours = bins.histogram(phi)[i] * len(phi)
+        near_edge = (np.abs(phi[:, i, None] - bins.edges[i]) < 1e-6 * (1 + np.abs(bins.edges[i]))).any(axis=1).sum()
+        assert np.abs(np.cumsum(counts) - np.cumsum(ours)).max() <= near_edge + 1e-9
+
+
+@given(values)
+def test_every_training_value_lies_inside(phi: np.ndarray) -> None:
+    bins = hm.Bins.fit([phi])
+    indices = bins.indices(phi)
+    centers = np.stack([bins.centers[i][indices[:, i]] for i in range(phi.shape[1])], axis=1)
+    assert (np.abs(centers - phi) <= bins.widths / 2 * 1.001 + 1e-6).all()
+
+
+def test_values_outside_fall_into_the_end_bins() -> None:
+    bins = hm.Bins((0.0,), (31.0,))
+    np.testing.assert_array_equal(bins.indices([[-1e9], [0.0], [30.9], [31.0], [1e9]])[:, 0], [0, 0, 30, 30, 30])
+
+
+def test_a_constant_feature_still_has_a_range() -> None:
+    for constant in (0.0, 3.5, 1e8, -1e12):
+        bins = hm.Bins.fit([np.full((4, 1), constant, dtype=np.float32)])
+        assert bins.low[0] < bins.high[0]
+        assert bins.histogram(np.full((4, 1), constant, dtype=np.float32)).max() == 1.0
+
+
+def test_joint_histogram_has_the_marginals() -> None:
+    phi = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
+    bins = hm.Bins.fit([phi], 7)
+    points, weights = bins.joint(phi)
+    for i in range(2):
+        marginal = [weights[np.isclose(points[:, i], center)].sum() for center in bins.centers[i]]
+        np.testing.assert_allclose(marginal, bins.histogram(phi)[i], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "count"),
+    [((0.0,), (0.0,), 3), ((0.0,), (1.0,), 0), ((0.0, 1.0), (1.0,), 3), ((np.nan,), (1.0,), 3), ((), (), 3)],
+)
+def test_impossible_bins_are_refused(low: tuple[float, ...], high: tuple[float, ...], count: int) -> None:
+    with pytest.raises(HimatchError):
+        hm.Bins(low, high, count)
+
+
+def test_wrong_width_is_refused() -> None:
+    with pytest.raises(HimatchError, match="shape"):
+        hm.Bins((0.0,), (1.0,)).indices(np.zeros((3, 2)))
