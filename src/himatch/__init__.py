@@ -33,6 +33,18 @@ if TYPE_CHECKING:
     from himatch.information import multi_task as multi_task
     from himatch.information import return_based as return_based
     from himatch.inspection import inspect_dataset as inspect_dataset
+    from himatch.policy import BC as BC
+    from himatch.policy import BDT as BDT
+    from himatch.policy import CDT as CDT
+    from himatch.policy import DT as DT
+    from himatch.policy import DTAE as DTAE
+    from himatch.policy import DTCPC as DTCPC
+    from himatch.policy import DTE2E as DTE2E
+    from himatch.policy import GoalDT as GoalDT
+    from himatch.policy import MomentsDT as MomentsDT
+    from himatch.policy import Policy as Policy
+    from himatch.policy import load_policy as load_policy
+    from himatch.policy import make_method as make_method
     from himatch.targets import EpisodeReference as EpisodeReference
     from himatch.targets import Target as Target
     from himatch.targets import as_target as as_target
@@ -42,6 +54,7 @@ if TYPE_CHECKING:
     from himatch.tasks import get_task as get_task
     from himatch.tasks import register_task as register_task
     from himatch.tasks import task_names as task_names
+    from himatch.training import train as train
     from himatch.types import Trajectory as Trajectory
 
 _ROOMS = {
@@ -69,8 +82,23 @@ _ROOMS = {
         "return_based",
     ),
     "inspection": ("inspect_dataset",),
+    "policy": (
+        "BC",
+        "BDT",
+        "CDT",
+        "DT",
+        "DTAE",
+        "DTCPC",
+        "DTE2E",
+        "GoalDT",
+        "MomentsDT",
+        "Policy",
+        "load_policy",
+        "make_method",
+    ),
     "targets": ("EpisodeReference", "Target", "as_target", "demo", "parse_target"),
     "tasks": ("Task", "get_task", "register_task", "task_names"),
+    "training": ("train",),
     "types": ("Trajectory",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

@@ -56,11 +56,11 @@ class InformationStatistic:
         """``z_t`` for every step of one trajectory, ``(T, k)``."""
         return self.aggregator(self.feature(trajectory))
 
-    def relabel(self, dataset: TrajectoryDataset) -> Array:
-        """``z_t`` for every step of a dataset, episode after episode, ``(steps, k)``."""
+    def relabel(self, dataset: TrajectoryDataset, out: Array | None = None) -> Array:
+        """``z_t`` for every step of a dataset, episode after episode, ``(steps, k)``; into ``out`` where given."""
         if len(dataset) == 0:
             raise DataError("there are no episodes to relabel")
-        z, row = None, 0
+        z, row = out, 0
         for trajectory in dataset:
             phi = self.feature(trajectory)
             if z is None:

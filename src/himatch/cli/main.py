@@ -13,6 +13,7 @@ import tyro
 from himatch._version import __version__
 from himatch.cli.data import Convert, Inspect
 from himatch.cli.quickstart import Quickstart
+from himatch.cli.train import Train
 from himatch.errors import HimatchError, HimatchWarning
 
 DESCRIPTION = (
@@ -39,7 +40,11 @@ class Data:
         self.command.run()
 
 
-Program = Annotated[Data, tyro.conf.subcommand("data")] | Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
+Program = (
+    Annotated[Data, tyro.conf.subcommand("data")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -68,8 +73,8 @@ def run(command: Command) -> int:
         except HimatchError as error:
             print(f"himatch: {error}", file=sys.stderr)
             return 2
-        except KeyboardInterrupt:
-            print("himatch: interrupted", file=sys.stderr)
+        except KeyboardInterrupt as reason:
+            print(f"himatch: {reason or 'interrupted'}", file=sys.stderr)
             return 130
     return 0
 

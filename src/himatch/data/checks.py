@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -58,6 +58,21 @@ def check_columns(
             raise DataError(f"{where}: {steps} observations but {name} has shape {tuple(other.shape)}")
         if other.dtype.kind not in "fiub":
             raise DataError(f"{where}: {name} are not numbers (type {other.dtype})")
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names found in a file, for a message: not too many, and no control characters that a terminal would obey."""
+    shown = [(name if name.isprintable() else repr(name))[:60] for name in map(str, names)]
+    more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
+    return ", ".join(shown[:20]) + more or "nothing"
+
+
+def as_array(values: Any, name: str, where: str) -> NDArray[Any]:
+    """Nested lists as an array; refuses what has no shape."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise DataError(f"{where}: {name} are ragged; every row must have the same width") from None
 
 
 def flat_column(column: Column, name: str, where: str) -> Array:

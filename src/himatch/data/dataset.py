@@ -152,15 +152,15 @@ class TrajectoryDataset(Sequence[Trajectory]):
         """SHA-256 of everything the episodes hold, whatever file they came from and however they are stored."""
         digest = hashlib.sha256()
         for trajectory in self:
-            label = "" if trajectory.label is None else f"label:{trajectory.label}"
-            final = trajectory.final_observation is not None
-            digest.update(f"{len(trajectory)} {trajectory.terminated} {final} {label}\n".encode())
-            for array in (
+            arrays = (
                 trajectory.observations,
                 trajectory.actions,
                 trajectory.rewards,
                 trajectory.final_observation,
-            ):
+            )
+            shapes = [None if array is None else array.shape for array in arrays]
+            digest.update(f"{shapes} {trajectory.terminated} {trajectory.label!r}\n".encode())
+            for array in arrays:
                 if array is not None:
                     digest.update(np.ascontiguousarray(array).astype("<f4", copy=False).data)
         return digest.hexdigest()
@@ -168,4 +168,6 @@ class TrajectoryDataset(Sequence[Trajectory]):
 
 def _index(key: ArrayLike) -> NDArray[np.int64] | NDArray[np.bool_]:
     index = np.asarray(key)
-    return index.astype(np.int64) if index.dtype != bool else index
+    if index.ndim != 1 or (index.size and index.dtype.kind not in "iub"):
+        raise TypeError(f"episodes are chosen by a number, a slice, a list of numbers or a mask, not by {key!r}")
+    return index if index.dtype == bool else index.astype(np.int64)

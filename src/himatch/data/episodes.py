@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from himatch.data.checks import check_columns, flat_column, observation_columns
+from himatch.data.checks import as_array, check_columns, flat_column, listed, observation_columns
 from himatch.data.files import reading
 from himatch.data.flat import read_flat
 from himatch.data.packed import Allocate, Packed, in_memory
@@ -16,19 +16,24 @@ from himatch.errors import DataError
 from himatch.tasks import Task
 from himatch.types import Trajectory
 
-Arrays = Mapping[str, "np.ndarray[Any, Any]"]
+END_FLAGS = ("terminals", "terminations", "dones")
 
 
 def read_npz(path: Path, task: Task | None, allocate: Allocate) -> Packed:
     """Read an ``.npz`` with ``observations``, ``actions``, optionally ``rewards``, and ``lengths`` or end flags."""
     where = str(path)
-    with reading(where), np.load(path, allow_pickle=False) as file:
+    # NumPy leaves the file open where it cannot read it, so it is opened here.
+    with reading(where), path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise DataError(f"{where}: {name} is not an array; write the file with numpy.savez")
     return read_arrays(arrays, where, task, allocate)
 
 
-def read_arrays(arrays: Arrays, where: str, task: Task | None, allocate: Allocate = in_memory) -> Packed:
+def read_arrays(arrays: Mapping[str, Any], where: str, task: Task | None, allocate: Allocate = in_memory) -> Packed:
     """Read flat arrays; ``lengths`` says where episodes end, else D4RL's flags do."""
+    arrays = {n: as_array(a, n, where) if isinstance(a, (list, tuple)) else a for n, a in arrays.items()}
     if "lengths" not in arrays:
         return read_flat(arrays, where, task, allocate)
     lengths = np.asarray(arrays["lengths"])
@@ -37,23 +42,19 @@ def read_arrays(arrays: Arrays, where: str, task: Task | None, allocate: Allocat
     if (lengths < 1).any():
         raise DataError(f"{where}: episode {int(np.argmin(lengths))} has no steps; drop it from the data")
     stops = np.cumsum(lengths)
-    for name, array in arrays.items():
-        if name not in ("lengths", "labels", "final_observations") and len(array) != stops[-1]:
-            raise DataError(f"{where}: lengths add up to {stops[-1]}, but {name} has {len(array)} rows")
-    labels = arrays.get("labels")
-    if labels is not None and len(labels) != len(lengths):
-        raise DataError(f"{where}: {len(lengths)} episodes but {len(labels)} labels")
-    finals = arrays.get("final_observations")
-    if finals is not None and len(finals) != len(lengths):
-        raise DataError(f"{where}: {len(lengths)} episodes but {len(finals)} final_observations")
+    names = ("observations", "actions", "rewards", "next_observations", *END_FLAGS)
+    stepwise = {name: arrays[name] for name in names if name in arrays}
+    for name, array in stepwise.items():
+        if array.shape[:1] != (stops[-1],):
+            raise DataError(f"{where}: lengths add up to {stops[-1]} steps, but {name} has shape {array.shape}")
+    labels, finals = arrays.get("labels"), arrays.get("final_observations")
+    for name, given in (("labels", labels), ("final_observations", finals)):
+        if given is not None and given.shape[:1] != lengths.shape:
+            raise DataError(f"{where}: {len(lengths)} episodes, but {name} has shape {given.shape}")
     episodes = []
     for i, (stop, steps) in enumerate(zip(stops, lengths, strict=True)):
         rows = slice(stop - steps, stop)
-        episode = {
-            name: array[rows]
-            for name, array in arrays.items()
-            if name not in ("lengths", "labels", "final_observations")
-        }
+        episode = {name: array[rows] for name, array in stepwise.items()}
         if finals is not None:
             episode["final_observation"] = finals[i]
         if labels is not None and str(labels[i]):
@@ -62,10 +63,12 @@ def read_arrays(arrays: Arrays, where: str, task: Task | None, allocate: Allocat
     return pack_episodes(episodes, where, task, allocate)
 
 
-def pack_trajectories(trajectories: Iterable[Trajectory], task: Task | None) -> Packed:
+def pack_trajectories(trajectories: Iterable[Trajectory], task: Task | None, allocate: Allocate = in_memory) -> Packed:
     """Pack trajectories made in Python."""
     episodes: list[dict[str, Any]] = []
     for trajectory in trajectories:
+        if not isinstance(trajectory, Trajectory):
+            raise DataError(f"a list of episodes holds Trajectory objects, not {type(trajectory).__name__}")
         episode: dict[str, Any] = {"observations": trajectory.observations, "actions": trajectory.actions}
         if trajectory.rewards is not None:
             episode["rewards"] = trajectory.rewards
@@ -75,7 +78,7 @@ def pack_trajectories(trajectories: Iterable[Trajectory], task: Task | None) -> 
             episode["label"] = trajectory.label
         episode["terminals"] = np.arange(len(trajectory)) == len(trajectory) - 1 if trajectory.terminated else None
         episodes.append({name: value for name, value in episode.items() if value is not None})
-    return pack_episodes(episodes, "trajectories", task, in_memory)
+    return pack_episodes(episodes, "trajectories", task, allocate)
 
 
 def pack_episodes(
@@ -123,13 +126,15 @@ def pack_episodes(
 def _episode(episode: Mapping[str, Any], where: str, rewarded: bool) -> dict[str, Any]:
     for name in ("observations", "actions"):
         if name not in episode:
-            raise DataError(f"{where} has no {name!r} (found: {', '.join(sorted(episode)) or 'nothing'})")
+            raise DataError(f"{where} has no {name!r} (found: {listed(sorted(episode))})")
     if ("rewards" in episode) != rewarded:
         raise DataError(f"{where}: some episodes have rewards and others have not; they cannot be one dataset")
-    flags = next((name for name in ("terminals", "terminations", "dones") if name in episode), None)
-    columns = {name: np.asarray(episode[name]) for name in ("observations", "actions")}
+    flags = next((name for name in END_FLAGS if name in episode), None)
+    columns = {name: as_array(episode[name], name, where) for name in ("observations", "actions")}
     others = {
-        name: np.asarray(episode[name]) for name in ("rewards", "next_observations", flags) if name and name in episode
+        name: as_array(episode[name], name, where)
+        for name in ("rewards", "next_observations", flags)
+        if name and name in episode
     }
     check_columns(columns["observations"], columns["actions"], list(others.items()), where)
     terminated = False
@@ -141,13 +146,14 @@ def _episode(episode: Mapping[str, Any], where: str, rewarded: bool) -> dict[str
     final = episode.get("final_observation")
     if final is None and "next_observations" in others:
         final = others["next_observations"][-1]
-    if final is not None and np.shape(final) != columns["observations"].shape[1:]:
-        raise DataError(f"{where}: the final observation has shape {np.shape(final)}, not that of the others")
+    final = None if final is None else as_array(final, "final observations", where)
+    if final is not None and (final.shape != columns["observations"].shape[1:] or final.dtype.kind not in "fiub"):
+        raise DataError(f"{where}: the final observation ({final.dtype} of shape {final.shape}) is not like the others")
     label = episode.get("label")
     return {
         **columns,
         "rewards": flat_column(others["rewards"], "rewards", where) if rewarded else None,
         "terminated": terminated,
-        "final": None if final is None else np.asarray(final),
+        "final": final,
         "label": None if label is None else str(label),
     }

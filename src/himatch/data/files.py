@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import os
 import shutil
+import struct
 import tempfile
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +18,11 @@ from pathlib import Path
 from himatch.errors import DataError, HimatchError
 
 # What h5py, NumPy, pyarrow and json raise for a damaged file. Programming errors (AttributeError, NameError) pass.
-_DAMAGE = (OSError, RuntimeError, ValueError, KeyError, TypeError, IndexError, MemoryError, OverflowError, EOFError)
+_DAMAGE = (
+    *(OSError, RuntimeError, ValueError, KeyError, TypeError, IndexError, MemoryError, OverflowError, EOFError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, csv.Error),
+    *(SyntaxError, tokenize.TokenError),  # NumPy parses the header of an array as Python text
+)
 
 
 @contextmanager
@@ -28,7 +36,7 @@ def reading(where: str) -> Iterator[None]:
         raise DataError(f"{where}: {reason.filename or 'a file'} is missing; the set is incomplete") from reason
     except PermissionError as reason:
         raise DataError(f"{where}: no permission to read it") from reason
-    except (*_DAMAGE, zipfile.BadZipFile) as reason:
+    except _DAMAGE as reason:
         detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
         raise DataError(
             f"{where}: cannot be read, the file is damaged or not what its name says ({detail})"
@@ -77,5 +85,6 @@ def _writing(target: Path) -> Iterator[None]:
             errno.EACCES: "no permission to write there",
             errno.EROFS: "that file system is read-only",
             errno.ENOTDIR: "a part of that path is a file, not a folder",
+            errno.EEXIST: "a part of that path is a file, not a folder",
         }.get(reason.errno or 0, reason.strerror or str(reason))
         raise DataError(f"{target}: cannot be written, {cause}; nothing was left behind") from reason

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.checks import Column, check_columns, flat_column, observation_columns
+from himatch.data.checks import Column, check_columns, flat_column, listed, observation_columns
 from himatch.data.files import reading
 from himatch.data.packed import BLOCK, Allocate, Packed
 from himatch.errors import DataError, HimatchWarning
@@ -39,11 +39,12 @@ def read_d4rl(path: Path, task: Task | None, allocate: Allocate) -> Packed:
         return read_flat(columns, where, task, allocate)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # beyond single precision is infinity, which the checks report
 def read_flat(columns: Mapping[str, Column], where: str, task: Task | None, allocate: Allocate) -> Packed:
     """Read flat columns (``observations``, ``actions``, ``terminals``, ...) into packed episodes."""
     for name in ("observations", "actions"):
         if name not in columns:
-            raise DataError(f"{where}: no {name!r} in it (found: {', '.join(sorted(columns)) or 'nothing'})")
+            raise DataError(f"{where}: no {name!r} in it (found: {listed(sorted(columns))})")
     observations, actions = columns["observations"], columns["actions"]
     following, rewards = columns.get("next_observations"), columns.get("rewards")
     flags = {name: columns.get(name) for name in ("terminals", "timeouts")}
@@ -64,14 +65,20 @@ def read_flat(columns: Mapping[str, Column], where: str, task: Task | None, allo
     terminals, timeouts = (
         None if column is None else flat_column(column, name, where).astype(bool) for name, column in flags.items()
     )
-    flagged = _flags(terminals, steps) | _flags(timeouts, steps)
-    continuation = None if following is None else _continuation(packed_observations, following, flagged)
+    continuation = None if following is None else _continuation(packed_observations, following)
+    if continuation is not None and not _trustworthy(continuation.jumps, terminals):
+        warnings.warn(
+            f"{where}: next_observations do not continue the observations, so episode ends are taken from the flags",
+            HimatchWarning,
+            2,
+        )
+        continuation = None
     jumps = None if continuation is None else continuation.jumps
     ends = episode_ends(steps, terminals, timeouts, jumps, None if task is None else task.horizon, where)
     last = np.flatnonzero(ends)
-    finals = np.zeros((len(last), width), dtype=np.float32)
+    finals, has_final = np.zeros((len(last), width), dtype=np.float32), np.zeros(len(last), dtype=bool)
     if continuation is not None:
-        finals = continuation.after(last, packed_observations)
+        finals, has_final = continuation.after(last)
     return Packed(
         packed_observations,
         packed_actions,
@@ -79,7 +86,7 @@ def read_flat(columns: Mapping[str, Column], where: str, task: Task | None, allo
         np.diff(last, prepend=-1).astype(np.int64),
         _flags(terminals, steps)[last],
         finals,
-        np.full(len(last), continuation is not None),
+        has_final,
         (None,) * len(last),
     )
 
@@ -94,17 +101,10 @@ def episode_ends(
     terminals, timeouts
         The file's flags, where it has them.
     jumps
-        Where the next observation is not the one that follows in the file.
+        Where the next observation is not the one that follows in the file, if that can be believed.
     horizon
         The task's longest episode.
     """
-    if jumps is not None and not _trustworthy(jumps, terminals):
-        warnings.warn(
-            f"{where}: next_observations do not continue the observations, so episode ends are taken from the flags",
-            HimatchWarning,
-            2,
-        )
-        jumps = None
     ends = _flags(terminals, steps).copy()
     if timeouts is None:
         if jumps is None and horizon is None:
@@ -175,8 +175,7 @@ def _read_rows(column: Column, out: Array) -> Array:
         for start, stop in _blocks(column):
             column.read_direct(out, np.s_[start:stop, : out.shape[1]], np.s_[start:stop])
     else:
-        with np.errstate(over="ignore", invalid="ignore"):
-            out[:] = column[:, : out.shape[1]]
+        out[:] = column[:, : out.shape[1]]
     return out
 
 
@@ -189,22 +188,22 @@ def _blocks(column: Column) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _Continuation:
-    """What ``next_observations`` add to the observations: where they jump, and what they hold at possible ends."""
+    """What ``next_observations`` add to the observations: where they jump, and what they hold there."""
 
     jumps: Flags
     rows: NDArray[np.int64]
     values: Array
 
-    def after(self, last: NDArray[np.int64], observations: Array) -> Array:
-        """The observation that follows each of the steps ``last``, ``(E, obs)``."""
-        finals = observations[np.minimum(last + 1, len(observations) - 1)]  # where it runs on, the file has it
-        place = np.searchsorted(self.rows, last)
-        known = self.rows[np.minimum(place, len(self.rows) - 1)] == last
-        finals[known] = self.values[place[known]]
-        return finals
+    def after(self, last: NDArray[np.int64]) -> tuple[Array, Flags]:
+        """The observation after each of the steps ``last``, ``(E, obs)``, and where it is known, ``(E,)``.
+
+        Where an end does not jump, the file holds the first observation of the next episode instead.
+        """
+        place = np.searchsorted(self.rows, last)  # in range, for the last row of the file is among the rows
+        return self.values[place], self.rows[place] == last
 
 
-def _continuation(observations: Array, following: Column, flagged: Flags) -> _Continuation:
+def _continuation(observations: Array, following: Column) -> _Continuation:
     """One pass over ``next_observations``, a block at a time."""
     steps, width = observations.shape
     jumps, rows, values = np.zeros(steps, dtype=bool), [], []
@@ -212,7 +211,7 @@ def _continuation(observations: Array, following: Column, flagged: Flags) -> _Co
         after = np.asarray(following[start:stop, :width], dtype=np.float32)
         n = min(stop, steps - 1) - start
         jumps[start : start + n] = (after[:n] != observations[start + 1 : start + 1 + n]).any(axis=1)
-        keep = jumps[start:stop] | flagged[start:stop]
+        keep = jumps[start:stop].copy()
         keep[-1] |= stop == steps
         rows.append(start + np.flatnonzero(keep))
         values.append(after[keep])

@@ -15,7 +15,7 @@ from himatch.data.dataset import TrajectoryDataset
 from himatch.data.episodes import pack_episodes, pack_trajectories, read_arrays, read_npz
 from himatch.data.files import new_folder, reading
 from himatch.data.flat import read_d4rl
-from himatch.data.minari import datasets_root, download, find_folder, read_minari
+from himatch.data.minari import METADATA, datasets_root, download, find_folder, read_minari
 from himatch.data.packed import (
     MANIFEST,
     Allocate,
@@ -93,12 +93,18 @@ def load_dataset(
 def _open_mapped(folder: Path, source: Source, task: Task | None, clip_actions: bool) -> TrajectoryDataset:
     with reading(str(folder)):
         packed, facts = open_packed(folder)
-        if isinstance(source, (str, Path)) and facts["source"] != str(source):
-            raise DataError(f"{folder} holds {facts['source']!r}, not {str(source)!r}; choose another folder for mmap")
+        if facts["source"] != _name(source):
+            raise DataError(
+                f"{folder} holds {facts['source']!r}, not {_name(source)!r}; choose another folder for mmap"
+            )
     known = task or (get_task(facts["task"]) if facts["task"] in task_names() else _anonymous_task(packed))
     if task is not None and (task.name != facts["task"] or clip_actions != facts["clip_actions"]):
         check_packed(packed, task, str(folder), clip_actions=False)
     return TrajectoryDataset(packed, known, source=facts["source"], env_id=facts["env_id"])
+
+
+def _name(source: Source) -> str:
+    return str(source) if isinstance(source, (str, Path)) else "arrays in memory"
 
 
 def _load(
@@ -109,7 +115,7 @@ def _load(
     allocate: Allocate,
     scratch: Path | None = None,
 ) -> TrajectoryDataset:
-    name = str(source) if isinstance(source, (str, Path)) else "arrays in memory"
+    name = _name(source)
     names = split_sources(source) if isinstance(source, (str, Path)) else [source]
     parts: list[_Part] = []
     for i, one in enumerate(names):
@@ -119,25 +125,25 @@ def _load(
             (scratch / f"part-{i}").mkdir()
             place = in_folder(scratch / f"part-{i}")
         part = _read(one, task, columns, place)
-        found = task or part.task or _anonymous_task(part.packed)
-        check_packed(part.packed, found, str(one) if isinstance(one, (str, Path)) else name, clip_actions=clip_actions)
-        parts.append(_Part(part.packed, found, part.env_id))
-    tasks = {part.task.name for part in parts if part.task is not None}
+        check_packed(part.packed, part.task or _anonymous_task(part.packed), _name(one), clip_actions=clip_actions)
+        parts.append(part)
+    tasks = {"unnamed" if part.task is None else part.task.name for part in parts}
     if len(tasks) > 1:
         raise DataError(f"the joined sources belong to different tasks ({', '.join(sorted(tasks))})")
     packed = concatenate_packed([part.packed for part in parts], allocate)
     if scratch is not None and len(names) > 1:
         _remove_parts(scratch, len(names))
-    chosen, env_id = parts[0].task, parts[0].env_id
-    assert chosen is not None
-    if env_id is not None and chosen.env_id not in (None, env_id):
-        warnings.warn(
-            f"{name}: recorded in {env_id}, but task {chosen.name} runs {chosen.env_id}; physics and rewards differ "
-            "between versions, so rollouts will not reproduce the data exactly",
-            HimatchWarning,
-            2,
-        )
-    return TrajectoryDataset(packed, chosen, source=name, env_id=env_id)
+    chosen = parts[0].task or _anonymous_task(packed)
+    env_ids = list(dict.fromkeys(part.env_id for part in parts if part.env_id is not None))
+    for env_id in env_ids:
+        if chosen.env_id not in (None, env_id):
+            warnings.warn(
+                f"{name}: recorded in {env_id}, but task {chosen.name} runs {chosen.env_id}; physics and rewards "
+                "differ between versions, so rollouts will not reproduce the data exactly",
+                HimatchWarning,
+                2,
+            )
+    return TrajectoryDataset(packed, chosen, source=name, env_id=env_ids[0] if len(env_ids) == 1 else None)
 
 
 def _remove_parts(scratch: Path, count: int) -> None:
@@ -149,7 +155,7 @@ def _remove_parts(scratch: Path, count: int) -> None:
 
 def split_sources(source: str | Path) -> list[str | Path]:
     """The sources that ``+`` joins; a path that exists is taken whole."""
-    if isinstance(source, Path) or Path(source).exists():
+    if isinstance(source, Path) or _exists(Path(source)):
         return [source]
     parts: list[str | Path] = [part.strip() for part in source.split("+")]
     if not all(parts):
@@ -157,16 +163,25 @@ def split_sources(source: str | Path) -> list[str | Path]:
     return parts
 
 
+def _exists(path: Path) -> bool:
+    """Like ``Path.exists``, which raises where several joined sources make a name too long for a file."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def _read(source: Source, task: Task | None, columns: Columns | None, allocate: Allocate) -> _Part:
     if isinstance(source, Mapping):
         return _Part(read_arrays(source, "arrays", task, allocate), task)
     if not isinstance(source, (str, Path)):
-        return _Part(pack_trajectories(source, task), task)
+        return _Part(pack_trajectories(source, task, allocate), task)
     path = _locate(str(source))
     folder = find_folder(path)
     if folder is not None:
-        known = task or folder.task
-        return _Part(read_minari(folder, known, allocate), known, folder.env_id)
+        with reading(str(folder.data / METADATA)):
+            known, env_id = task or folder.task, folder.env_id
+        return _Part(read_minari(folder, known, allocate), known, env_id)
     if path.is_dir():
         raise DataError(f"{path} is a folder but not a Minari one (no metadata.json in it or in its data folder)")
     known = task or _task_of_name(path)
@@ -188,10 +203,10 @@ def _locate(source: str) -> Path:
     if source.startswith("minari:"):
         return download(source.removeprefix("minari:"))
     path = Path(source).expanduser()
-    if path.exists():
+    if _exists(path):
         return path
     local = datasets_root() / source
-    if source and local.exists():
+    if source and _exists(local):
         return local
     raise DataError(
         f"{source}: no such file or folder, and no Minari set of that id in {datasets_root()}; "

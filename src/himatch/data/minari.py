@@ -12,7 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from himatch.data.checks import check_columns, flat_column, observation_columns
+from himatch.data.checks import check_columns, flat_column, listed, observation_columns
 from himatch.data.files import reading
 from himatch.data.packed import Allocate, Packed
 from himatch.errors import DataError, TaskError
@@ -108,9 +108,11 @@ def _check_space(serialized: object, what: str) -> None:
     if not isinstance(serialized, str):
         return
     space = json.loads(serialized)
+    if not isinstance(space, dict):
+        raise TypeError(f"{serialized[:20]!r} does not describe a space")
     kind = space.get("type")
     if kind != "Box":
-        raise refusal(what, f"a {kind} space", DataError)
+        raise refusal(what, f"a {listed([str(kind)])} space", DataError)
     if len(space.get("shape", [0])) != 1:
         raise refusal(what, "pixels" if len(space["shape"]) == 3 else f"an array of shape {space['shape']}", DataError)
 
@@ -143,7 +145,7 @@ def _hdf5_episodes(folder: MinariFolder) -> Iterator[_Episode]:
                 if isinstance(column, h5py.Group):
                     raise refusal(f"{where}: {name}", "a dictionary or tuple", DataError)
                 if column is None:
-                    raise DataError(f"{where} has no {name!r} (found: {', '.join(group)})")
+                    raise DataError(f"{where} has no {name!r} (found: {listed(group)})")
                 columns[name] = column[...]
             yield _episode(columns, dict(group.attrs), where)
 
@@ -151,6 +153,7 @@ def _hdf5_episodes(folder: MinariFolder) -> Iterator[_Episode]:
 def _arrow_episodes(folder: MinariFolder, form: str) -> Iterator[_Episode]:
     try:
         import pyarrow.dataset as arrow
+        from pyarrow.types import is_fixed_size_list
     except ImportError:
         raise DataError(f'{folder.data}: {form} sets need pyarrow: pip install "himatch[arrow]"') from None
     stored = [entry for entry in folder.data.iterdir() if entry.is_dir() and entry.name.isdigit()]
@@ -163,30 +166,32 @@ def _arrow_episodes(folder: MinariFolder, form: str) -> Iterator[_Episode]:
         columns = {}
         for name in ("observations", "actions", "rewards", "terminations"):
             if name not in table.column_names:
-                raise DataError(f"{where} has no {name!r} (found: {', '.join(table.column_names)})")
+                raise DataError(f"{where} has no {name!r} (found: {listed(table.column_names)})")
             values = table[name].combine_chunks()
             if name in ("observations", "actions"):
+                if not is_fixed_size_list(values.type):
+                    raise refusal(f"{where}: {name}", f"a column of {values.type}", DataError)
                 values = values.flatten().to_numpy(zero_copy_only=False).reshape(len(values), -1)
             else:
                 values = values.to_numpy(zero_copy_only=False)
             # The last row of everything but the observations is padding.
             columns[name] = values if name == "observations" else values[:-1]
         attributes = json.loads((place / METADATA).read_text()) if (place / METADATA).is_file() else {}
-        yield _episode(columns, attributes, where)
+        yield _episode(columns, attributes if isinstance(attributes, dict) else {}, where)
 
 
 def _episode_count(folder: MinariFolder, stored: int) -> int:
     count = folder.metadata.get("total_episodes", stored)
     if count != stored:
-        raise DataError(f"{folder.data}: metadata names {count} episodes, {stored} are stored; the set is incomplete")
+        raise DataError(f"{folder.data}: metadata names {count!r} episodes, {stored} are stored; the set is incomplete")
     return stored
 
 
 def _episode(columns: dict[str, Any], attributes: dict[str, Any], where: str) -> _Episode:
     observations, actions, rewards = columns["observations"], columns["actions"], columns["rewards"]
-    if len(actions.shape) and actions.shape[0] == 0:
+    if actions.shape[:1] == (0,):
         raise DataError(f"{where} has no steps; drop it from the data")
-    if len(observations.shape) == 0 or observations.shape[0] != actions.shape[0] + 1:
+    if not observations.shape or not actions.shape or observations.shape[0] != actions.shape[0] + 1:
         raise DataError(
             f"{where}: expected one observation more than actions, got shapes {observations.shape} and {actions.shape}"
         )

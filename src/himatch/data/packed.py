@@ -112,11 +112,11 @@ def save_manifest(folder: Path, packed: Packed, facts: dict[str, Any]) -> None:
 
 
 def open_packed(folder: Path) -> tuple[Packed, dict[str, Any]]:
-    """Open a folder of mapped arrays, read-only."""
+    """Open a folder of mapped arrays; what is changed in memory (clipped actions) never reaches the files."""
     facts = json.loads((folder / MANIFEST).read_text())
 
     def mapped(name: str) -> Array:
-        array: Array = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        array: Array = np.load(folder / f"{name}.npy", mmap_mode="c", allow_pickle=False)
         return array
 
     packed = Packed(
@@ -129,4 +129,8 @@ def open_packed(folder: Path) -> tuple[Packed, dict[str, Any]]:
         np.array(facts.pop("has_final"), dtype=bool),
         tuple(facts.pop("labels")),
     )
+    stepwise = [len(a) for a in (packed.observations, packed.actions, packed.rewards) if a is not None]
+    per_episode = [*map(len, (packed.terminated, packed.has_final, packed.final_observations)), len(packed.labels)]
+    if {*stepwise} != {packed.lengths.sum()} or {*per_episode} != {len(packed.lengths)}:
+        raise DataError(f"{folder}: its arrays and its {MANIFEST} do not belong together; remove the folder")
     return packed, facts

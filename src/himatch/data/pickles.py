@@ -10,10 +10,11 @@ import pickle
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from himatch.data.checks import listed
 from himatch.data.files import reading
 from himatch.errors import DataError
 
@@ -80,22 +81,42 @@ for _core in ("numpy.core", "numpy._core"):
     _ADMITTED[f"{_core}.numeric", "_frombuffer"] = _from_bytes
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(pickle._Unpickler):
+    """The one written in Python: the one in C allocates whatever memory a damaged pickle names."""
+
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
+    stack: list[Any]
+    read: Callable[[int], bytes]
+
+    def _build(self) -> None:
+        """Fill an array; the state of anything else (our own functions, say) is not the pickle's to set."""
+        if not isinstance(self.stack[-2], (_Array, _Dtype)):
+            raise DataError("the pickle sets the state of something that is not an array")
+        build: Callable[[Any], None] = pickle._Unpickler.dispatch[pickle.BUILD[0]]
+        build(self)
+
+    def _bytearray(self) -> None:
+        """As many bytes as there are; Python's own allocates the number that the pickle names first."""
+        self.stack.append(bytearray(self.read(int.from_bytes(self.read(8), "little"))))
+
+    dispatch[pickle.BUILD[0]] = _build
+    dispatch[pickle.BYTEARRAY8[0]] = _bytearray
+
     def find_class(self, module: str, name: str) -> Any:
         try:
             return _ADMITTED[module, name]
         except KeyError:
             raise DataError(
-                f"the pickle asks for {module}.{name}; only NumPy arrays and built-in containers are read, "
-                "because anything else could run code. Save the episodes as .npz instead"
+                f"the pickle asks for {listed([f'{module}.{name}'])}; only NumPy arrays and built-in containers are "
+                "read, because anything else could run code. Save the episodes as .npz instead"
             ) from None
 
     def persistent_load(self, pid: Any) -> Any:
         raise DataError("the pickle refers to objects outside the file")
 
 
-def read_pickle(path: Path) -> list[dict[str, np.ndarray[Any, Any]]]:
-    """The episodes of a pickled list of dictionaries of arrays."""
+def read_pickle(path: Path) -> list[dict[str, Any]]:
+    """The episodes of a pickled list of dictionaries of arrays; what is ``None`` counts as left out."""
     where = str(path)
     try:
         with reading(where), path.open("rb") as file:
@@ -110,7 +131,7 @@ def read_pickle(path: Path) -> list[dict[str, np.ndarray[Any, Any]]]:
         content = [content]
     if not isinstance(content, (list, tuple)) or not all(isinstance(episode, dict) for episode in content):
         raise DataError(f"{where}: expected a list of episodes, each a dictionary of arrays")
-    return [{str(key): np.asarray(value) for key, value in episode.items()} for episode in content]
+    return [{str(key): value for key, value in episode.items() if value is not None} for episode in content]
 
 
 def _plain(value: Any, depth: int = 0) -> Any:

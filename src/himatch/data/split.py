@@ -59,8 +59,8 @@ def paper_split(dataset: TrajectoryDataset, per_group: int = 5) -> Split:
 
 def random_split(dataset: TrajectoryDataset, held_out: float = 0.1, seed: int = 0) -> Split:
     """Hold out a random part of the episodes, the same for the same seed."""
-    count = round(len(dataset) * held_out)
-    if not 0 < held_out < 1 or not 0 < count < len(dataset):
+    count = round(len(dataset) * held_out) if 0 < held_out < 1 else 0
+    if not 0 < count < len(dataset):
         raise DataError(f"cannot hold out {held_out:g} of {len(dataset)} episodes; both parts need at least one")
     chosen = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:count])
     return _split(dataset, chosen, ("random",) * count)

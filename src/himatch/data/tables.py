@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch.data.checks import listed
 from himatch.data.episodes import pack_episodes
 from himatch.data.files import reading
 from himatch.data.packed import Allocate, Packed
@@ -52,9 +53,10 @@ class Columns:
             key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
         }
         for key, value in values.items():
-            items = value if isinstance(value, tuple) else (value,)
+            several = key in ("observations", "actions")
+            items = value if several and isinstance(value, tuple) else (value,)
             if not all(isinstance(item, str) for item in items):
-                raise DataError(f"{path}: {key!r} must be a column name or a list of them")
+                raise DataError(f"{path}: {key!r} must be a column name{' or a list of them' if several else ''}")
         return cls(**values)
 
     def overridden_by(self, other: Columns | None) -> Columns:
@@ -69,7 +71,7 @@ class Columns:
         for pattern in wanted:
             if not any(fnmatchcase(name, pattern) for name in names):
                 raise DataError(
-                    f"{where}: no column matches {pattern!r} for the {what} (columns: {', '.join(names)}); "
+                    f"{where}: no column matches {pattern!r} for the {what} (columns: {listed(names)}); "
                     f"name them with --columns.{what} or in a TOML file beside the table"
                 )
         return [i for i, name in enumerate(names) if any(fnmatchcase(name, pattern) for pattern in wanted)]
@@ -79,11 +81,12 @@ def read_table(path: Path, task: Task | None, allocate: Allocate, columns: Colum
     """Read a CSV or Parquet table of steps."""
     where, mapping = str(path), Columns.beside(path).overridden_by(columns)
     with reading(where):
-        names = _csv_names(path) if path.suffix == ".csv" else _parquet_names(path)
+        is_csv = path.suffix.lower() == ".csv"
+        names = _csv_names(path) if is_csv else _parquet_names(path)
         if mapping.episode not in names:
             raise DataError(
                 f"{where}: no column {mapping.episode!r} that says which episode a row belongs to "
-                f"(columns: {', '.join(names)}); name it with --columns.episode or in a TOML file beside the table"
+                f"(columns: {listed(names)}); name it with --columns.episode or in a TOML file beside the table"
             )
         observations = mapping.select(mapping.observations, names, "observations", where)
         actions = mapping.select(mapping.actions, names, "actions", where)
@@ -97,7 +100,7 @@ def read_table(path: Path, task: Task | None, allocate: Allocate, columns: Colum
         observations = [i for i in observations if i not in used]
         actions = [i for i in actions if i not in used]
         numeric = [*observations, *actions, *special.values()]
-        load = _csv_columns if path.suffix == ".csv" else _parquet_columns
+        load = _csv_columns if is_csv else _parquet_columns
         numbers, words = load(path, names, numeric, list(texts.values()))
     if numbers.size == 0:
         raise DataError(f"{where}: the table has no rows")
@@ -112,7 +115,7 @@ def read_table(path: Path, task: Task | None, allocate: Allocate, columns: Colum
         if "terminated" in episode_of:
             episode["terminals"] = _flags(episode_of["terminated"][rows], where)
         if "label" in episode_of:
-            episode["label"] = episode_of["label"][rows[0]]
+            episode["label"] = str(episode_of["label"][rows[0]]) or None
         episodes.append(episode)
     return pack_episodes(episodes, where, task, allocate)
 
@@ -177,7 +180,8 @@ def _parquet_columns(
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
     table = _parquet().read_table(path, columns=[names[i] for i in dict.fromkeys([*numeric, *texts])])
     numbers = [np.asarray(table[names[i]].to_numpy(), dtype=np.float64) for i in numeric]
-    words = [np.asarray(table[names[i]].to_pylist(), dtype=np.str_) for i in texts]
+    # A null is an empty cell, as in CSV.
+    words = [np.array(["" if w is None else str(w) for w in table[names[i]].to_pylist()], dtype=np.str_) for i in texts]
     return np.stack(numbers, axis=1), np.stack(words, axis=1)
 
 

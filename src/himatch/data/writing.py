@@ -67,7 +67,7 @@ def _write_episode(group: h5py.Group, i: int, trajectory: Trajectory) -> None:
 
 
 def _metadata(dataset: TrajectoryDataset, name: str, description: str) -> dict[str, Any]:
-    task = dataset.task
+    task, first = dataset.task, dataset[0]
     safe = re.sub(r"[^-\w]", "-", name)
     low = -np.inf if task.action_low is None else task.action_low
     high = np.inf if task.action_high is None else task.action_high
@@ -75,8 +75,8 @@ def _metadata(dataset: TrajectoryDataset, name: str, description: str) -> dict[s
         "total_episodes": len(dataset),
         "total_steps": dataset.steps,
         "data_format": "hdf5",
-        "observation_space": _box(-np.inf, np.inf, dataset.observations.shape[1]),
-        "action_space": _box(low, high, dataset.actions.shape[1]),
+        "observation_space": _box(-np.inf, np.inf, first.observations.shape[1]),
+        "action_space": _box(low, high, first.actions.shape[1]),
         "dataset_id": safe if re.search(r"-v\d+$", safe) else f"{safe}-v0",
         "minari_version": _minari_version(),
         "description": description or f"Written by himatch {__version__} from {Path(dataset.source).name}.",

@@ -1,0 +1,134 @@
+"""``himatch train``: from a dataset to a run folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+import tyro
+
+from himatch.cli.data import Loading
+
+Number = Annotated[int | None, tyro.conf.arg(metavar="N")]
+Real = Annotated[float | None, tyro.conf.arg(metavar="X")]
+Text = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
+
+
+@dataclass
+class MethodSettings:
+    """What the policy is told. Each method has some of these; its own defaults apply where nothing is given."""
+
+    feature: Text = None
+    """Feature to match: reward, x_velocity, obs[3], several joined with commas (dt, cdt, moments, goal)."""
+    gamma: Real = None
+    """Discount of the statistic (dt, cdt, moments)."""
+    bins: Number = None
+    """Bins of the histogram (cdt)."""
+    order: Number = None
+    """Highest moment (moments)."""
+    m: Number = None
+    """Size of the code (bdt, dt-ae, dt-cpc, dt-e2e)."""
+    target_window: Number = None
+    """Target states that a code is made from (bdt, dt-ae, dt-cpc, dt-e2e)."""
+    look_ahead: Number = None
+    """Steps ahead that the target window starts at most, in training (bdt, dt-ae, dt-cpc, dt-e2e)."""
+    literal: Annotated[bool | None, tyro.conf.arg(metavar="True|False")] = None
+    """The paper's literal reading: the code at t sees t, t + 1, ... (bdt, dt-ae, dt-cpc, dt-e2e)."""
+    mode: Annotated[Literal["unsupervised", "joint", "frozen"] | None, tyro.conf.arg(metavar="MODE")] = None
+    """How the encoder learns: unsupervised, joint or frozen (dt-ae, dt-cpc)."""
+    coefficient: Real = None
+    """Weight of the encoder's own loss in joint mode (dt-ae, dt-cpc)."""
+    pretrain_steps: Number = None
+    """Steps that the encoder is trained before it is frozen (dt-ae, dt-cpc)."""
+
+
+@dataclass
+class Overrides:
+    """Settings that differ from the preset."""
+
+    steps: Number = None
+    """Gradient steps."""
+    context: Number = None
+    """Steps the policy sees (the paper's N)."""
+    layers: Number = None
+    """Transformer layers."""
+    heads: Number = None
+    """Attention heads."""
+    width: Number = None
+    """Width of the transformer."""
+    dropout: Real = None
+    """Dropout."""
+    tokens: Annotated[Literal["triples", "pairs"] | None, tyro.conf.arg(metavar="triples|pairs")] = None
+    """z, s, a as three tokens a step, or z added to the state token."""
+    head: Annotated[Literal["tanh", "gaussian"] | None, tyro.conf.arg(metavar="tanh|gaussian")] = None
+    """Deterministic head with squared error, or a Gaussian with log-likelihood."""
+    batch_size: Number = None
+    """Windows a step."""
+    learning_rate: Real = None
+    """Highest learning rate."""
+    schedule: Annotated[Literal["constant", "cosine"] | None, tyro.conf.arg(metavar="constant|cosine")] = None
+    """What the learning rate does after the warm-up."""
+    warmup: Number = None
+    """Steps of linear warm-up."""
+    weight_decay: Real = None
+    """AdamW's weight decay."""
+    clip: Real = None
+    """Largest gradient norm."""
+
+
+@dataclass
+class Train:
+    """Train a policy offline: DT, Categorical DT, Bi-directional DT, DT-AE, DT-CPC, DT-E2E or BC."""
+
+    method: Annotated[str, tyro.conf.arg(metavar="NAME")]
+    """bc, dt, cdt, moments, goal, bdt, dt-ae, dt-cpc or dt-e2e."""
+    data: Annotated[str, tyro.conf.arg(metavar="SOURCE")]
+    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet; join several with +."""
+    out: Annotated[str, tyro.conf.arg(metavar="RUN")]
+    """Run folder to write: weights, configuration, metrics, held-out episodes."""
+    preset: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fast"
+    """paper (Table dt_hyper, 1M steps), fast (a minute of one GPU) or cpu (minutes of two cores)."""
+    seed: Annotated[int, tyro.conf.arg(metavar="S")] = 0
+    """First seed."""
+    seeds: Annotated[int, tyro.conf.arg(metavar="K")] = 1
+    """How many seeds to train, stacked in one batched model."""
+    split: Annotated[Literal["paper", "none"], tyro.conf.arg(metavar="paper|none")] = "paper"
+    """Hold out the paper's ten episodes (best five, middle five), or nothing."""
+    resume: bool = False
+    """Continue the run in RUN where it stopped."""
+    device: Annotated[str | None, tyro.conf.arg(metavar="cuda|cpu")] = None
+    """Where to train; a GPU where there is one."""
+    stream: Annotated[bool | None, tyro.conf.arg(metavar="True|False")] = None
+    """Send batches to the device instead of holding the data there; by default as it fits."""
+    track: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME"), tyro.conf.UseAppendAction] = ()
+    """Also log to tensorboard, wandb or trackio."""
+    settings: MethodSettings = field(default_factory=MethodSettings)
+    overrides: Overrides = field(default_factory=Overrides)
+    loading: Loading = field(default_factory=Loading)
+
+    def run(self) -> None:
+        """Check the settings, then load, then train."""
+        from himatch.policy import make_method
+        from himatch.training import configure, train
+
+        given = {name: value for name, value in vars(self.settings).items() if value is not None}
+        method = make_method(self.method, **given)
+        configure(self.preset, **vars(self.overrides))  # a mistake is said before any data is read
+        policy = train(
+            method,
+            self.loading.load(self.data),
+            out=self.out,
+            preset=self.preset,
+            seed=self.seed,
+            seeds=self.seeds,
+            split=self.split,
+            resume=self.resume,
+            device=self.device,
+            stream=self.stream,
+            trackers=self.track,
+            **vars(self.overrides),
+        )
+        print(f"{policy.method.name}, {len(policy.seeds)} seed(s), {self.out}")
+        if policy.held_out is not None:
+            error = policy.action_error(list(policy.held_out))
+            print(f"held-out action error: {', '.join(f'{e:.4f}' for e in error)} (mean square, half range = 1)")

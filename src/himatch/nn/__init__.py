@@ -1,0 +1,1 @@
+"""Networks: the sequence policy and the learned statistics, K models at a time."""

@@ -1,0 +1,95 @@
+"""Layers with a leading axis of K models, so that K seeds train as one.
+
+A single model is a stack of one. Weights are ``(K, in, out)`` and inputs ``(K, ..., in)``; nothing in here mixes
+models, so each of them computes what it would compute alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+
+class Linear(nn.Module):
+    """``y = x W + b`` for each model; computed in the dtype of the weights."""
+
+    def __init__(self, stack: int, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(stack, inputs, outputs))
+        self.bias = nn.Parameter(torch.zeros(stack, outputs))
+
+    def initialize(self, model: int, generator: torch.Generator, std: float | None) -> None:
+        """Draw the weights of one model: normal with ``std``, or PyTorch's default for a linear layer."""
+        with torch.no_grad():
+            if std is not None:
+                self.weight[model].normal_(0.0, std, generator=generator)
+                return
+            bound = 1.0 / math.sqrt(self.weight.shape[1])
+            self.weight[model].uniform_(-bound, bound, generator=generator)
+            self.bias[model].uniform_(-bound, bound, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(K, ..., in)`` to ``(K, ..., out)``."""
+        weight, bias = self.weight, self.bias
+        rows = x.reshape(x.shape[0], -1, x.shape[-1]).to(weight.dtype)
+        if len(weight) == 1:  # one model: the plain product, which CPU libraries do better than a batch of one
+            y = torch.addmm(bias[0], rows[0], weight[0]).unsqueeze(0)
+        else:
+            y = torch.baddbmm(bias.unsqueeze(1), rows, weight)
+        return y.view(*x.shape[:-1], weight.shape[2])
+
+
+class LayerNorm(nn.Module):
+    """Layer normalisation with an affine map of its own for each model, in single precision."""
+
+    def __init__(self, stack: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(stack, width))
+        self.bias = nn.Parameter(torch.zeros(stack, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape."""
+        if len(self.weight) == 1:
+            return nn.functional.layer_norm(x, x.shape[-1:], self.weight[0].to(x.dtype), self.bias[0].to(x.dtype))
+        shape = (x.shape[0], *(1,) * (x.dim() - 2), x.shape[-1])
+        return nn.functional.layer_norm(x, x.shape[-1:]) * self.weight.view(shape) + self.bias.view(shape)
+
+
+class Embedding(nn.Module):
+    """A learned vector for each of ``count`` positions, one table a model."""
+
+    def __init__(self, stack: int, count: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(stack, count, width))
+
+    def initialize(self, model: int, generator: torch.Generator, std: float) -> None:
+        """Draw the table of one model."""
+        with torch.no_grad():
+            self.weight[model].normal_(0.0, std, generator=generator)
+
+    def forward(self, index: Tensor) -> Tensor:
+        """``(K, ...)`` integers to ``(K, ..., width)``."""
+        stack, count, width = self.weight.shape
+        if stack == 1:
+            return nn.functional.embedding(index[0], self.weight[0]).unsqueeze(0)
+        offset = torch.arange(stack, device=index.device).view(stack, *(1,) * (index.dim() - 1)) * count
+        return nn.functional.embedding(index + offset, self.weight.reshape(stack * count, width))
+
+
+class MLP(nn.Module):
+    """Fully connected layers with ReLU between them."""
+
+    def __init__(self, stack: int, widths: Sequence[int]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Linear(stack, a, b) for a, b in pairwise(widths))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(K, ..., widths[0])`` to ``(K, ..., widths[-1])``."""
+        for layer in self.layers[:-1]:
+            x = torch.relu(layer(x))
+        output: Tensor = self.layers[-1](x)
+        return output

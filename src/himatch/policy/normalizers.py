@@ -1,0 +1,90 @@
+"""What maps raw observations, actions and statistics to what the networks see; travels with the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from himatch.data import TrajectoryDataset
+from himatch.policy.agent import Batch
+from himatch.tasks import Task
+from himatch.types import Array
+
+
+@dataclass(frozen=True)
+class Normalizers:
+    """States and z become ``(x - mean) / std``, actions ``(a - middle) / half``: the task's range becomes [-1, 1]."""
+
+    state_mean: Tensor
+    state_std: Tensor
+    action_middle: Tensor
+    action_half: Tensor
+    z_mean: Tensor | None = None
+    z_std: Tensor | None = None
+
+    @classmethod
+    def fit(cls, train: TrajectoryDataset, z: Array | None, *, standardize_z: bool) -> Normalizers:
+        """Take means and deviations from training episodes, the action range from the task (or the data)."""
+        low, high = action_range(train.task, train.actions)
+        mean, std = _moments(train.observations)
+        z_mean, z_std = _moments(z) if z is not None and standardize_z else (None, None)
+        return cls(mean, std, _tensor((low + high) / 2), _tensor((high - low) / 2), z_mean, z_std)
+
+    def to(self, device: torch.device) -> Normalizers:
+        """The same on another device."""
+        return Normalizers(**{name: tensor.to(device) for name, tensor in self.tensors().items()})
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Normalise a raw batch."""
+        return batch._replace(
+            states=self.states(batch.states),
+            actions=(batch.actions - self.action_middle) / self.action_half,
+            z=None if batch.z is None else self.z(batch.z),
+            targets=None if batch.targets is None else self.states(batch.targets),
+        )
+
+    def states(self, states: Tensor) -> Tensor:
+        """Normalise observations."""
+        return (states - self.state_mean) / self.state_std
+
+    def z(self, z: Tensor) -> Tensor:
+        """Normalise statistics, where the method asks for it."""
+        return z if self.z_mean is None or self.z_std is None else (z - self.z_mean) / self.z_std
+
+    def raw_actions(self, actions: Tensor) -> Tensor:
+        """Back from [-1, 1] to the task's range."""
+        return actions * self.action_half + self.action_middle
+
+    def tensors(self) -> dict[str, Tensor]:
+        """By name, for a checkpoint."""
+        return {f.name: t for f in fields(self) if (t := getattr(self, f.name)) is not None}
+
+
+def action_range(task: Task, actions: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Low and high of every action coordinate: the task's, or where it has none what the data spans."""
+    width = actions.shape[1]
+    if task.action_low is not None and task.action_high is not None:
+        low, high = (
+            np.broadcast_to(np.asarray(b, dtype=np.float64), (width,)) for b in (task.action_low, task.action_high)
+        )
+        return low, high
+    low, high = actions.min(axis=0).astype(np.float64), actions.max(axis=0).astype(np.float64)
+    slack = np.where(high > low, 0.0, 1.0)  # an action that never moves still needs a range
+    return low - slack, high + slack
+
+
+def _moments(rows: Array, block: int = 262_144) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of the columns, in double precision, a block at a time."""
+    count = len(rows)
+    mean = sum(rows[i : i + block].sum(axis=0, dtype=np.float64) for i in range(0, count, block)) / count
+    square = sum(((rows[i : i + block] - mean) ** 2).sum(axis=0) for i in range(0, count, block)) / count
+    std = np.sqrt(square)
+    return _tensor(mean), _tensor(np.where(std > 1e-6, std, 1.0))
+
+
+def _tensor(values: object) -> Tensor:
+    return torch.tensor(np.asarray(values), dtype=torch.float32)

@@ -1,0 +1,179 @@
+"""A trained policy: all seeds of a run, with what they need to act."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from himatch.data import TrajectoryDataset, load_dataset
+from himatch.errors import DataError, HimatchError
+from himatch.information import InformationStatistic, LearnedStatistic
+from himatch.nn.policy import ModelConfig
+from himatch.policy import run_folder as files
+from himatch.policy.agent import Agent, Batch, Widths
+from himatch.policy.methods import LearnedMethod, Method, method_from_spec
+from himatch.policy.normalizers import Normalizers
+from himatch.tasks import Task
+from himatch.types import Trajectory
+
+BLOCK = 2048  # windows evaluated together
+
+
+class Policy:
+    """K seeds of one method. Results are per seed, in the order of ``seeds``."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        normalizers: Normalizers,
+        statistic: InformationStatistic | LearnedStatistic | None,
+        task: Task,
+        folder: Path,
+        description: dict[str, Any],
+    ) -> None:
+        self.agent, self.normalizers, self.statistic, self.task = agent.eval(), normalizers, statistic, task
+        self.folder, self.description = folder, description
+
+    @property
+    def method(self) -> Method:
+        """The method and its settings."""
+        return self.agent.method
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that are held."""
+        return self.agent.seeds
+
+    @property
+    def context(self) -> int:
+        """N, how many steps the policy sees."""
+        return self.agent.config.context
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.normalizers.state_mean.device
+
+    def __repr__(self) -> str:
+        return f"Policy({self.method}, task {self.task.name!r}, seeds {self.seeds}, {self.folder})"
+
+    @cached_property
+    def held_out(self) -> TrajectoryDataset | None:
+        """The episodes that were kept out of training, if any."""
+        folder = self.folder / files.HELD_OUT
+        return load_dataset(folder, self.task) if folder.is_dir() else None
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The group of every held-out episode."""
+        return tuple(self.description["split"]["groups"])
+
+    def actions(self, trajectory: Trajectory, target: Trajectory | None = None) -> NDArray[np.float32]:
+        """What every seed would do at every step of a logged episode, ``(K, T, act)``, in the task's range.
+
+        The policy sees the episode's own past and is told what ``target`` (by default the episode itself) says, step by
+        step, the way it is told at run time.
+        """
+        blocks = [self._read(batch, places) for batch, places in self._windows(trajectory, target or trajectory)]
+        return torch.cat(blocks, dim=1).cpu().numpy()
+
+    def action_error(
+        self, trajectories: Sequence[Trajectory], targets: Sequence[Trajectory] | None = None
+    ) -> NDArray[np.float64]:
+        """Mean squared action error of each seed over logged episodes, ``(K,)``, in units of half the action range.
+
+        With ``targets`` each episode is predicted under another one's statistic: how much the error rises says how much
+        the policy listens.
+        """
+        told = list(targets) if targets is not None else list(trajectories)
+        if not trajectories or len(told) != len(trajectories):
+            raise HimatchError(f"{len(trajectories)} episodes but {len(told)} targets")
+        half = self.normalizers.action_half.cpu().numpy()
+        total, steps = np.zeros(len(self.seeds)), 0
+        for trajectory, target in zip(trajectories, told, strict=True):
+            errors = (self.actions(trajectory, target) - trajectory.actions) / half
+            total += np.square(errors, dtype=np.float64).mean(-1).sum(-1)
+            steps += len(trajectory)
+        return total / steps
+
+    # -- windows as at run time ---------------------------------------------------------------------------------
+
+    def _windows(self, trajectory: Trajectory, target: Trajectory) -> list[tuple[Batch, Tensor]]:
+        """Every step's window and the position to read, in blocks; for t < N tokens stand at 0..t."""
+        steps, n = len(trajectory), self.context
+        now = np.arange(steps)
+        start = np.maximum(now - n + 1, 0)
+        rows = start[:, None] + np.arange(n)
+        own = np.minimum(rows, steps - 1)
+        z = self.statistic(target) if isinstance(self.statistic, InformationStatistic) else None
+        windows = []
+        for i in range(0, steps, BLOCK):
+            part = slice(i, i + BLOCK)
+            targets = None
+            if isinstance(self.method, LearnedMethod):
+                _, count = self.method.codes_and_states(n)
+                first = start[part] if self.method.literal else now[part]
+                seen = np.minimum(first[:, None] + np.arange(count), len(target) - 1)
+                targets = self._stack(target.observations[seen])
+            batch = Batch(
+                self._stack(trajectory.observations[own[part]]),
+                self._stack(trajectory.actions[own[part]]),
+                self._stack(rows[part]),
+                None if z is None else self._stack(z[np.minimum(rows[part], len(z) - 1)]),
+                targets,
+            )
+            windows.append((batch, torch.from_numpy(now[part] - start[part]).to(self.device)))
+        return windows
+
+    def _stack(self, array: NDArray[Any]) -> Tensor:
+        """The same numbers for every seed, on the policy's device."""
+        tensor = torch.tensor(array).to(self.device)
+        return tensor.expand(len(self.seeds), *tensor.shape)
+
+    @torch.no_grad()
+    def _read(self, batch: Batch, places: Tensor) -> Tensor:
+        """Actions at the given position of every window, ``(K, B, act)``, in the task's range."""
+        outputs = self.agent(self.normalizers(batch))
+        chosen = outputs[:, torch.arange(len(places), device=self.device), places]
+        return self.normalizers.raw_actions(self.agent.policy.action(chosen))
+
+
+def load_policy(
+    run: str | Path, *, weights: Literal["last", "best"] = "last", device: str | torch.device = "cpu"
+) -> Policy:
+    """Load all seeds of a run folder."""
+    folder = Path(run)
+    description = files.read_run(folder)
+    try:
+        method = method_from_spec(description["method"])
+        config = ModelConfig(**description["model"])
+        widths = Widths(**description["widths"])
+        seeds = tuple(int(seed) for seed in description["seeds"])
+        task = files.task_from_spec(description["task"])
+    except (KeyError, TypeError) as reason:
+        raise DataError(f"{folder / files.RUN}: incomplete or from another version ({reason})") from None
+    agent = Agent(method, config, widths, seeds)
+    name = {"last": files.LAST, "best": files.BEST}[weights]
+    stored = [files.read_tensors(files.seed_folder(folder, seed) / name) for seed in seeds]
+    try:
+        agent.load_state_dict({key: torch.stack([part[key] for part in stored]) for key in stored[0]})
+    except (RuntimeError, KeyError) as reason:
+        raise DataError(f"{folder}: the weights do not fit {files.RUN} ({str(reason).splitlines()[0]})") from None
+    where = torch.device(device)
+    normalizers = Normalizers(**files.read_tensors(folder / files.NORMALIZERS)).to(where)
+    statistic = _statistic(description, method, task)
+    return Policy(agent.to(where), normalizers, statistic, task, folder, description)
+
+
+def _statistic(
+    description: dict[str, Any], method: Method, task: Task
+) -> InformationStatistic | LearnedStatistic | None:
+    stored = description.get("statistic")
+    return method.statistic(task) if stored is None else InformationStatistic.from_spec(stored, task)

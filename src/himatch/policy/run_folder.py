@@ -1,0 +1,140 @@
+"""The run folder: everything matching needs, without the dataset and without running code.
+
+::
+
+    run.json                 method, model, training and task as data; statistic, seeds, split, data hash, versions
+    normalizers.safetensors  what maps raw numbers to what the networks see
+    episodes.safetensors     training episodes as bin indices, totals and final values of the matched feature
+    held_out/                held-out episodes, a Minari folder
+    seed-0/last.safetensors  weights; best.safetensors are those that did best on the validation slice
+    seed-0/metrics.jsonl     losses over time
+    training.safetensors     what --resume continues from
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from himatch._version import __version__
+from himatch.data.files import new_file
+from himatch.errors import DataError, HimatchError, TaskError
+from himatch.tasks import Task, get_task
+
+RUN, NORMALIZERS, EPISODES = "run.json", "normalizers.safetensors", "episodes.safetensors"
+HELD_OUT, TRAINING = "held_out", "training.safetensors"
+LAST, BEST, METRICS = "last.safetensors", "best.safetensors", "metrics.jsonl"
+
+
+def seed_folder(run: Path, seed: int) -> Path:
+    """Where one seed's weights and metrics lie."""
+    return run / f"seed-{seed}"
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON, whole or not at all."""
+    with new_file(path) as partial:
+        partial.write_text(json.dumps(content, indent=1))
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """The description of a run."""
+    path = folder / RUN
+    if not path.is_file():
+        raise DataError(f"{folder} is not a run folder (no {RUN} in it)")
+    try:
+        content = json.loads(path.read_text())
+    except ValueError as reason:
+        raise DataError(f"{path}: damaged ({reason}); train again") from None
+    if not isinstance(content, dict) or "method" not in content:
+        raise DataError(f"{path}: not the description of a run")
+    return content
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], **facts: str) -> None:
+    """Write tensors, whole or not at all."""
+    with new_file(path) as partial:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial, facts)
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read tensors; a missing, cut or foreign file is refused by name."""
+    if not path.is_file():
+        raise DataError(f"{path} is missing; the run folder is incomplete")
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as reason:
+        raise DataError(f"{path}: damaged or cut short ({str(reason).splitlines()[0]}); train again") from None
+
+
+def versions() -> dict[str, str]:
+    """What this was made with."""
+    return {
+        "himatch": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
+
+
+@dataclass(frozen=True)
+class StoredTask:
+    """A task as data; features that are functions are stored by name only."""
+
+    name: str
+    horizon: int
+    observation_width: int | None
+    action_width: int | None
+    action_low: Any
+    action_high: Any
+    coordinates: dict[str, Any]
+    functions: list[str]
+    env_id: str | None
+    env_kwargs: dict[str, Any]
+    reference_returns: tuple[float, float] | None
+    prefix_only: bool
+
+
+def task_spec(task: Task) -> dict[str, Any]:
+    """Plain JSON values that describe a task."""
+    return asdict(
+        StoredTask(
+            task.name,
+            task.horizon,
+            task.observation_width,
+            task.action_width,
+            task.action_low,
+            task.action_high,
+            {name: source for name, source in task.features.items() if not callable(source)},
+            [name for name, source in task.features.items() if callable(source)],
+            task.env_id,
+            dict(task.env_kwargs),
+            task.reference_returns,
+            task.prefix_only,
+        )
+    )
+
+
+def task_from_spec(spec: dict[str, Any]) -> Task:
+    """The registered task of that name, which knows its functions; else the task as it was stored."""
+    try:
+        return get_task(spec["name"])
+    except TaskError:
+        stored = StoredTask(**spec)
+    if stored.functions:
+        raise HimatchError(
+            f"this run belongs to task {stored.name!r}, whose feature {stored.functions[0]!r} is a function; register "
+            "the task first (--import FILE.py)"
+        )
+    fields = {k: v for k, v in spec.items() if k not in ("coordinates", "functions", "reference_returns")}
+    references = tuple(stored.reference_returns) if stored.reference_returns else None
+    return Task(**fields, features=stored.coordinates, reference_returns=references)  # type: ignore[arg-type]

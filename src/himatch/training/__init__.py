@@ -1,0 +1,6 @@
+"""Training: hindsight behavioural cloning on relabelled windows, several seeds at once."""
+
+from himatch.training.config import PRESETS, TrainConfig, configure
+from himatch.training.run import Interrupted, train
+
+__all__ = ["PRESETS", "Interrupted", "TrainConfig", "configure", "train"]

@@ -1,0 +1,241 @@
+"""The training step and how it runs: eager on a CPU; compiled, in bf16 and in one CUDA graph on a GPU.
+
+A step is a function of parameters and a batch. Everything it needs (draws, learning rates) is laid out on the device
+for a chunk of steps beforehand and everything it reports (losses) is left there, so that nothing waits for the host.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from himatch.errors import HimatchWarning
+from himatch.policy.agent import Agent, Batch
+from himatch.training.config import TrainConfig
+from himatch.training.flat import FlatParameters, clip_per_model
+from himatch.training.windows import CHUNK, DeviceWindows, Draws, Prefetch, StreamedWindows, Windows, draw
+
+Losses = Callable[[Batch], tuple[Tensor, Tensor]]
+
+
+def learning_rate(config: TrainConfig, step: int) -> float:
+    """The rate of a step: linear warm-up, then constant or a cosine to zero."""
+    warm = min(1.0, (step + 1) / config.warmup) if config.warmup else 1.0
+    if config.schedule == "constant" or step < config.warmup:
+        return config.learning_rate * warm
+    done = (step - config.warmup) / max(1, config.steps - config.warmup)
+    return config.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
+
+
+class Engine:
+    """Trains K stacked models on windows. ``step`` is the number of steps done.
+
+    Parameters
+    ----------
+    losses
+        From a batch, what is minimised and what is reported, ``(K,)`` each.
+    trainable
+        Prefixes of the agent's parameters to train; the others stay as they are.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        windows: Windows,
+        config: TrainConfig,
+        device: torch.device,
+        *,
+        losses: Losses | None = None,
+        trainable: tuple[str, ...] = ("",),
+        compiled: bool = True,
+    ) -> None:
+        self.agent, self.windows, self.config, self.device = agent, windows, config, device
+        self.step = 0
+        self.seeds = agent.seeds
+        self._losses: Losses = losses or agent.training_losses
+        on_gpu = device.type == "cuda"
+        named = [(n, p) for n, p in agent.named_parameters() if p.requires_grad and n.startswith(trainable)]
+        self.flat = FlatParameters(named, torch.bfloat16 if on_gpu else torch.float32)
+        self.flat.master.grad = torch.zeros_like(self.flat.master)
+        self._rate = torch.zeros((), device=device) if on_gpu else 0.0
+        self.optimizer = torch.optim.AdamW(
+            [self.flat.master], lr=self._rate, weight_decay=config.weight_decay, fused=True
+        )
+        stack, batch = len(self.seeds), config.batch_size
+        self._window = torch.zeros(CHUNK, stack, batch, dtype=torch.int64, device=device)
+        self._ahead = torch.zeros_like(self._window)
+        self._rates = torch.zeros(CHUNK, device=device)
+        self._reported = torch.zeros(CHUNK, stack, device=device)
+        self._place = torch.zeros((), dtype=torch.int64, device=device)
+        self._batch: Batch | None = None  # where streamed batches land
+        self._prefetch = Prefetch(windows) if isinstance(windows, StreamedWindows) else None
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._compiled = compiled and on_gpu
+        self.how = "eager"
+
+    # -- running ------------------------------------------------------------------------------------------------
+
+    def run(self, until: int) -> Iterator[Tensor]:
+        """Train up to step ``until``; after every step (a GPU: every chunk) yields the losses since the last yield."""
+        self.agent.train()
+        while self.step < until:
+            chunk, first = divmod(self.step, CHUNK)
+            stop = min(CHUNK, first + until - self.step)
+            draws = self._prepare(chunk, first)
+            if self.device.type == "cuda":
+                self._feed(draws, chunk, first)
+                self._capture()
+                for place in range(first, stop):
+                    self._feed(draws, chunk, place)
+                    self._replay()
+                self.step += stop - first
+                yield self._reported[first:stop].cpu()
+            else:
+                for place in range(first, stop):
+                    self._feed(draws, chunk, place)
+                    self._one_step()
+                    self.step += 1
+                    yield self._reported[place : place + 1].clone()
+
+    def _prepare(self, chunk: int, first: int) -> Draws:
+        """Lay out a chunk's draws and learning rates on the device."""
+        shape = self.windows.shape
+        draws = draw(self.seeds, chunk, len(self.windows.index.row), self.config.batch_size, shape.look_ahead)
+        self._window.copy_(torch.from_numpy(draws.window))
+        self._ahead.copy_(torch.from_numpy(draws.ahead))
+        rates = [learning_rate(self.config, chunk * CHUNK + i) for i in range(CHUNK)]
+        self._rates.copy_(torch.tensor(rates))
+        self._place.fill_(first)
+        return draws
+
+    def _feed(self, draws: Draws, chunk: int, place: int) -> None:
+        """Streamed data: copy this step's batch into the buffers that the step reads."""
+        if self._prefetch is None:
+            return
+        gathered = self._prefetch.batch(draws, chunk, place)
+        if self._batch is None:
+            moved = [None if t is None else t.to(self.device, copy=True) for t in gathered]
+            self._batch = Batch._make(moved)
+            return
+        for buffer, tensor in zip(self._batch, gathered, strict=True):
+            if buffer is not None and tensor is not None:
+                buffer.copy_(tensor, non_blocking=True)
+
+    # -- one step -----------------------------------------------------------------------------------------------
+
+    def _one_step(self) -> None:
+        """Draw, forward, backward, clip, update."""
+        if isinstance(self.windows, DeviceWindows):
+            place = self._place.view(1)
+            window = self._window.index_select(0, place)[0]
+            batch = self.windows.batch(window, self._ahead.index_select(0, place)[0])
+        else:
+            assert self._batch is not None
+            batch = self.windows.normalizers(self._batch)
+        minimised, reported = self._losses(batch)
+        gradients = torch.autograd.grad(minimised.sum(), self.flat.parameters)
+        with torch.no_grad():
+            assert self.flat.master.grad is not None
+            self.flat.master.grad.copy_(clip_per_model(self.flat.gradient(gradients), self.config.clip))
+            self._update()
+            self.agent.after_step()
+            self._reported.index_copy_(0, self._place.view(1), reported.detach().unsqueeze(0))
+            self._place.add_(1)
+
+    def _update(self) -> None:
+        if isinstance(self._rate, Tensor):
+            self._rate.copy_(self._rates.index_select(0, self._place.view(1))[0])
+        else:
+            for group in self.optimizer.param_groups:
+                group["lr"] = float(self._rates[int(self._place)])
+        self.optimizer.step()
+        self.flat.publish()
+
+    # -- CUDA ---------------------------------------------------------------------------------------------------
+
+    def _replay(self) -> None:
+        if self._graph is None:
+            self._one_step()
+        else:
+            self._graph.replay()
+
+    def _capture(self) -> None:
+        """Compile the losses and record one whole step, falling back to what works."""
+        if self._graph is not None or self.how == "compiled, no graph":
+            return
+        saved = self.snapshot()
+        place = self._place.clone()
+        if self._compiled:
+            plain = self._losses
+            try:
+                self._losses = torch.compile(plain, dynamic=False)
+                self._warm_up()
+                self.how = "compiled"
+            except Exception as reason:  # whatever a compiler on a user's machine may say
+                self._losses = plain
+                _note("torch.compile", reason)
+        try:
+            self._warm_up()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._one_step()
+            self._graph = graph
+            self.how = "CUDA graph" if self.how == "eager" else "compiled CUDA graph"
+        except Exception as reason:
+            torch.cuda.synchronize()
+            self.how = "compiled, no graph"
+            _note("a CUDA graph", reason)
+        self.restore(saved)
+        self._place.copy_(place)
+
+    def _warm_up(self) -> None:
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self._place.zero_()
+                self._one_step()
+        torch.cuda.current_stream().wait_stream(side)
+
+    # -- state --------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """Everything that training changes, as tensors: weights, optimiser, fixed buffers, random state."""
+        state = {"master": self.flat.master.detach().clone()}
+        for name, value in self.optimizer.state.get(self.flat.master, {}).items():
+            state[f"optimizer.{name}"] = torch.as_tensor(value).detach().clone()
+        for name, parameter in self.agent.named_parameters():
+            if name not in self.flat.names:
+                state[f"other.{name}"] = parameter.detach().clone()
+        state["random"] = torch.get_rng_state()
+        if self.device.type == "cuda":
+            state["random.cuda"] = torch.cuda.get_rng_state(self.device)
+        return state
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Take over a snapshot; buffers that a recorded graph refers to are filled, not replaced."""
+        self.flat.load(state["master"])
+        kept = self.optimizer.state[self.flat.master]
+        stored = {n.removeprefix("optimizer."): t for n, t in state.items() if n.startswith("optimizer.")}
+        for name, value in kept.items():
+            value.copy_(stored[name]) if name in stored else value.zero_()
+        for name, value in stored.items():
+            if name not in kept:
+                kept[name] = value.clone() if name == "step" and self.device.type == "cpu" else value.to(self.device)
+        parameters = dict(self.agent.named_parameters())
+        with torch.no_grad():
+            for name, value in state.items():
+                if name.startswith("other."):
+                    parameters[name.removeprefix("other.")].copy_(value)
+        torch.set_rng_state(state["random"].cpu())
+        if self.device.type == "cuda" and "random.cuda" in state:
+            torch.cuda.set_rng_state(state["random.cuda"].cpu(), self.device)
+
+
+def _note(what: str, reason: Exception) -> None:
+    detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
+    warnings.warn(f"{what} is not available here, training goes on without it ({detail})", HimatchWarning, 3)

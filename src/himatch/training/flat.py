@@ -1,0 +1,69 @@
+"""All trainable numbers of an agent in one (K, P) buffer, so that clipping and the optimiser are a few kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+
+class FlatParameters:
+    """Master copy in single precision; the modules' parameters become views of a working copy in ``dtype``.
+
+    In single precision both are the same memory.
+    """
+
+    def __init__(self, named: Iterable[tuple[str, nn.Parameter]], dtype: torch.dtype) -> None:
+        self.names, self.parameters = [], []
+        for name, parameter in named:
+            self.names.append(name)
+            self.parameters.append(parameter)
+        stack = len(self.parameters[0])
+        self.shapes = [p.shape for p in self.parameters]
+        self.sizes = [p.numel() // stack for p in self.parameters]
+        device = self.parameters[0].device
+        self.master = torch.empty(stack, sum(self.sizes), device=device)
+        self.working = self.master if dtype == torch.float32 else torch.empty_like(self.master, dtype=dtype)
+        with torch.no_grad():
+            for view, parameter in zip(self.views(self.master), self.parameters, strict=True):
+                view.copy_(parameter)
+            for view, parameter in zip(self.views(self.working), self.parameters, strict=True):
+                parameter.data = view
+        self.publish()
+
+    def views(self, flat: Tensor) -> list[Tensor]:
+        """A (K, P) tensor cut into the parameters' shapes, without copying."""
+        return [part.view(shape) for part, shape in zip(torch.split(flat, self.sizes, dim=1), self.shapes, strict=True)]
+
+    def publish(self) -> None:
+        """Bring the working copy up to date with the master."""
+        if self.working is not self.master:
+            self.working.copy_(self.master)
+
+    def load(self, flat: Tensor) -> None:
+        """Take over other values."""
+        with torch.no_grad():
+            self.master.copy_(flat)
+            self.publish()
+
+    def release(self) -> None:
+        """Give the parameters memory of their own again, in the working precision."""
+        for view, parameter in zip(self.views(self.working), self.parameters, strict=True):
+            parameter.data = view.clone()
+
+    def gradient(self, gradients: tuple[Tensor, ...]) -> Tensor:
+        """The parameters' gradients as one (K, P) tensor in single precision."""
+        stack = len(self.master)
+        return torch.cat([g.reshape(stack, -1) for g in gradients], dim=1).float()
+
+    def state(self, flat: Tensor, model: int) -> dict[str, Tensor]:
+        """One model's numbers by parameter name, without the stack axis."""
+        views = self.views(flat.detach())
+        return {name: view[model].cpu().clone() for name, view in zip(self.names, views, strict=True)}
+
+
+def clip_per_model(gradient: Tensor, limit: float) -> Tensor:
+    """Scale every row of a (K, P) gradient to a norm of at most ``limit``, each model by itself, in place."""
+    norm = gradient.norm(dim=1, keepdim=True)
+    return gradient.mul_((limit / (norm + 1e-6)).clamp(max=1.0))

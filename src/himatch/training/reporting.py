@@ -1,0 +1,167 @@
+"""What training tells: a progress bar, a JSONL file per seed, trackers, and a picture of the losses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from himatch.data.files import new_file
+from himatch.errors import HimatchError
+from himatch.policy.run_folder import METRICS, seed_folder
+
+TRACKERS = ("tensorboard", "wandb", "trackio")
+
+
+class Tracker(Protocol):
+    """Somewhere else that wants the numbers."""
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        """Take one row."""
+
+    def close(self) -> None:
+        """No more rows."""
+
+
+class Metrics:
+    """Rows of numbers over time, one JSONL file per seed; opening drops rows after ``step`` (a resumed run)."""
+
+    def __init__(self, run: Path, seeds: tuple[int, ...], step: int, trackers: tuple[Tracker, ...] = ()) -> None:
+        self.run, self.seeds, self.trackers = run, seeds, trackers
+        for seed in seeds:
+            path = seed_folder(run, seed) / METRICS
+            path.parent.mkdir(parents=True, exist_ok=True)
+            kept = [row for row in read_metrics(path) if row["step"] <= step] if step else []
+            with new_file(path) as partial:
+                partial.write_text("".join(json.dumps(row) + "\n" for row in kept))
+
+    def write(self, step: int, rows: list[dict[str, float]]) -> None:
+        """Add one row per seed."""
+        for seed, row in zip(self.seeds, rows, strict=True):
+            with (seed_folder(self.run, seed) / METRICS).open("a") as file:
+                file.write(json.dumps({"step": step, **row}) + "\n")
+        for tracker in self.trackers:
+            many = len(self.seeds) > 1
+            tracker.log(
+                {
+                    f"seed-{s}/{k}" if many else k: v
+                    for s, row in zip(self.seeds, rows, strict=True)
+                    for k, v in row.items()
+                },
+                step,
+            )
+
+    def close(self) -> None:
+        """Close the trackers."""
+        for tracker in self.trackers:
+            tracker.close()
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The rows of a metrics file; a last line cut short by a crash is dropped."""
+    rows = []
+    if path.is_file():
+        for line in path.read_text().splitlines():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                break
+    return rows
+
+
+def make_trackers(names: tuple[str, ...], run: Path, config: dict[str, Any]) -> tuple[Tracker, ...]:
+    """TensorBoard, Weights & Biases or Trackio, each an extra of the same name."""
+    return tuple(_tracker(name, run, config) for name in names)
+
+
+def _tracker(name: str, run: Path, config: dict[str, Any]) -> Tracker:
+    if name not in TRACKERS:
+        raise HimatchError(f"unknown tracker {name!r}; known are {', '.join(TRACKERS)}")
+    try:
+        if name == "tensorboard":
+            from torch.utils.tensorboard import SummaryWriter
+
+            return _TensorBoard(SummaryWriter(str(run / "tensorboard")))
+        module = __import__(name)
+    except ImportError:
+        raise HimatchError(f'the tracker {name} is not installed: pip install "himatch[{name}]"') from None
+    return _Hosted(module, run, config)
+
+
+class _TensorBoard:
+    def __init__(self, writer: Any) -> None:
+        self.writer = writer
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        for name, value in values.items():
+            self.writer.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+class _Hosted:
+    """Weights & Biases and Trackio share their interface."""
+
+    def __init__(self, module: Any, run: Path, config: dict[str, Any]) -> None:
+        self.module = module
+        module.init(project="himatch", name=run.name, config=config)
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        self.module.log(values, step=step)
+
+    def close(self) -> None:
+        self.module.finish()
+
+
+@contextmanager
+def progress_bar(title: str, total: int, done: int, *, quiet: bool = False) -> Iterator[Any]:
+    """A bar with loss, rate and time left; gives a function ``(step, loss, rate)``."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:>7,}/{task.total:,}"),
+        TextColumn("loss {task.fields[loss]:.4f}"),
+        TextColumn("{task.fields[rate]:,.0f} steps/s"),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=Console(file=sys.stderr), disable=quiet) as progress:
+        task = progress.add_task(title, total=total, completed=done, loss=float("nan"), rate=0.0)
+
+        def update(step: int, loss: float, rate: float) -> None:
+            progress.update(task, completed=step, loss=loss, rate=rate)
+
+        yield update
+
+
+def plot_losses(run: Path, seeds: tuple[int, ...]) -> Path | None:
+    """Draw training and validation loss of every seed into ``loss.png``."""
+    rows = {seed: read_metrics(seed_folder(run, seed) / METRICS) for seed in seeds}
+    if not any(rows.values()):
+        return None
+    from matplotlib.figure import Figure  # slow to import
+
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    axis = figure.subplots()
+    for i, (seed, points) in enumerate(rows.items()):
+        color = f"C{i % 10}"
+        axis.plot([p["step"] for p in points], [p["loss"] for p in points], color=color, label=f"seed {seed}")
+        checked = [p for p in points if "validation" in p]
+        axis.plot([p["step"] for p in checked], [p["validation"] for p in checked], color=color, linestyle="--")
+    positive = all(p["loss"] > 0 for points in rows.values() for p in points)  # a log-likelihood may not be
+    axis.set(xlabel="steps", ylabel="action loss (dashed: validation)", title=run.name)
+    axis.set_yscale("log" if positive else "linear")
+    axis.grid(alpha=0.25)
+    axis.spines[["top", "right"]].set_visible(False)
+    if len(seeds) <= 10:
+        axis.legend(frameon=False)
+    path = run / "loss.png"
+    with new_file(path) as partial:
+        figure.savefig(partial, dpi=120)
+    return path

@@ -1,0 +1,219 @@
+"""``himatch data``: exit codes, one line for bad input, and what the commands print and write."""
+
+import json
+
+import numpy as np
+import pytest
+
+import himatch as hm
+from himatch.cli import main
+from himatch.tasks import registry
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A Hopper log of twenty episodes."""
+    rng = np.random.default_rng(0)
+    lengths = np.arange(10, 30)
+    steps = int(lengths.sum())
+    path = tmp_path / "hopper-medium.npz"
+    np.savez(
+        path,
+        observations=rng.normal(size=(steps, 11)).astype(np.float32),
+        actions=rng.uniform(-1, 1, (steps, 3)).astype(np.float32),
+        rewards=rng.normal(size=steps).astype(np.float32),
+        lengths=lengths,
+        labels=["slow", "fast"] * 10,
+    )
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command line and give its exit code, output and error output."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as caught:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return caught.value.code, out, err
+
+    return run
+
+
+def assert_refused(result, *fragments):
+    code, out, err = result
+    assert code == 2
+    assert out == ""
+    assert err.startswith("himatch: ")
+    assert len(err.splitlines()) == 1
+    for fragment in fragments:
+        assert fragment in err
+
+
+def test_version(run):
+    assert run("--version") == (0, f"himatch {hm.__version__}\n", "")
+
+
+def test_help(run):
+    for arguments in ((), ("--help",), ("data", "--help"), ("data", "inspect", "--help")):
+        code, out, _ = run(*arguments)
+        assert code == 0
+        assert "himatch" in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [("fly",), ("data", "fly"), ("data",), ("data", "inspect"), ("data", "inspect", "a", "--fly")]
+)
+def test_unknown_commands_and_options_exit_with_2(run, arguments):
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert "Traceback" not in err
+
+
+# -- inspect --------------------------------------------------------------------------------------------------------
+
+
+def test_inspect_shows_the_dataset(run, log):
+    code, out, err = run("data", "inspect", log)
+    assert (code, err) == (0, "")
+    for word in ("hopper", "20", "390", "x_velocity", "reward"):
+        assert word in out
+
+
+def test_inspect_as_json(run, log):
+    code, out, err = run("data", "inspect", log, "--json")
+    assert (code, err) == (0, "")
+    report = json.loads(out)
+    dataset = hm.load_dataset(log)
+    assert dataset.content_hash in json.dumps(report)
+    assert report["episodes"] == 20
+    assert report["steps"] == 390
+
+
+def test_inspect_shows_only_the_features_asked_for(run, log):
+    _, out, _ = run("data", "inspect", log, "--feature", "x_velocity", "--feature", "obs[3]", "--json")
+    assert [feature["name"] for feature in json.loads(out)["features"]] == ["x_velocity", "obs[3]"]
+
+
+def test_inspect_draws_a_picture(run, log, tmp_path):
+    code, out, err = run("data", "inspect", log, "--feature", "x_velocity", "--plot", tmp_path / "out" / "log.png")
+    assert (code, err) == (0, "")
+    assert "log.png" in out.replace("\n", "")
+    assert (tmp_path / "out" / "log.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_repairs_are_told(run, log, tmp_path):
+    with np.load(log) as file:
+        columns = {name: file[name] for name in file.files}
+    columns["actions"][5, 1] = 4.0
+    np.savez(log, **columns)
+    assert_refused(
+        run("data", "inspect", log), "hopper-medium.npz", "episode 0, step 5, coordinate 1", "--clip-actions"
+    )
+    code, out, _ = run("data", "inspect", log, "--clip-actions", "--json")
+    assert code == 0
+    assert "1 action values clipped" in out
+    code, _, err = run("data", "convert", log, tmp_path / "clipped", "--clip-actions")
+    assert code == 0
+    assert err.startswith("himatch: note: ")
+    assert "1 action values clipped" in err
+
+
+# -- convert --------------------------------------------------------------------------------------------------------
+
+
+def test_convert_keeps_everything(run, log, tmp_path):
+    out = tmp_path / "copy-v0"
+    code, text, err = run("data", "convert", log, out)
+    assert (code, err) == (0, "")
+    before, after = hm.load_dataset(log), hm.load_dataset(out)
+    assert after.content_hash == before.content_hash
+    assert before.content_hash[:16] in text
+    assert after.labels == ("slow", "fast") * 10
+    assert after.task.name == "hopper"
+
+
+def test_convert_overwrites_only_when_asked(run, log, tmp_path):
+    out = tmp_path / "copy-v0"
+    out.mkdir()
+    (out / "precious").touch()
+    assert_refused(run("data", "convert", log, out), "exists already", "--overwrite")
+    assert (out / "precious").exists()
+    assert run("data", "convert", log, out, "--overwrite")[0] == 0
+    assert not (out / "precious").exists()
+    assert len(hm.load_dataset(out)) == 20
+
+
+def test_convert_leaves_the_old_set_alone_when_the_source_is_bad(run, log, tmp_path):
+    out = tmp_path / "copy-v0"
+    run("data", "convert", log, out)
+    log.write_bytes(b"no zip")
+    assert_refused(run("data", "convert", log, out, "--overwrite"), "hopper-medium.npz: cannot be read")
+    assert len(hm.load_dataset(out)) == 20
+
+
+def test_convert_joins_and_maps(run, log, tmp_path):
+    code, out, _ = run("data", "convert", f"{log}+{log}", tmp_path / "twice-v0", "--mmap", tmp_path / "map")
+    assert code == 0
+    assert out.startswith("40 episodes, 780 steps")
+    assert (tmp_path / "map" / "packed.json").is_file()
+
+
+# -- how to read the source -----------------------------------------------------------------------------------------
+
+
+def test_columns_of_a_table_are_named_by_flags(run, tmp_path):
+    (tmp_path / "log.csv").write_text("run,q1,q2,u,score\na,1,2,0.5,3\na,4,5,0.5,3\nb,1,2,0.5,3\n")
+    flags = ("--columns.episode", "run", "--columns.observations", "q1,q2", "--columns.actions", "u")
+    code, out, err = run("data", "inspect", tmp_path / "log.csv", *flags, "--columns.reward", "score", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["episodes"] == 2
+    assert_refused(run("data", "inspect", tmp_path / "log.csv"), "no column 'episode'", "--columns.episode")
+
+
+def test_tasks_of_the_users_own_are_imported(run, log, tmp_path, monkeypatch):
+    monkeypatch.setattr("himatch.tasks.registry._registry", dict(registry._registry))  # other tests must not see it
+    (tmp_path / "my_tasks.py").write_text(
+        "import himatch\n"
+        "import numpy as np\n"
+        "himatch.register_task('robot', horizon=50, observation_width=11, action_width=3,\n"
+        "    features={'energy': lambda obs, act, rew: np.square(obs[:, 5]) / 2})\n"
+    )
+    assert_refused(run("data", "inspect", log, "--task", "robot"), "unknown task 'robot'", "--import")
+    arguments = ("data", "inspect", log, "--task", "robot", "--import", tmp_path / "my_tasks.py", "--feature", "energy")
+    code, out, err = run(*arguments, "--json")
+    assert (code, err) == (0, "")
+    (feature,) = json.loads(out)["features"]
+    assert feature["name"] == "energy"
+    assert feature["minimum"] == pytest.approx(np.square(hm.load_dataset(log).observations[:, 5]).min() / 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        (("nowhere.hdf5",), ("nowhere.hdf5: no such file or folder", "minari:ID")),
+        (("LOG", "--task", "humanoid"), ("unknown task 'humanoid'; known: halfcheetah",)),
+        (("LOG", "--task", "ant"), ("observations have 11 numbers, task ant has 27",)),
+        (("LOG", "--feature", "speed"), ("speed",)),
+        (("LOG", "--import", "nowhere.py"), ("--import nowhere.py: no such file",)),
+        (("LOG", "--import", "no_such_module"), ("--import no_such_module: no such module",)),
+        (("LOG", "--mmap", "/dev/null/map"), ("/dev/null/map",)),
+        (("LOG+nowhere.npz",), ("nowhere.npz",)),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(run, log, arguments, fragments):
+    assert_refused(run("data", "inspect", *(a.replace("LOG", str(log)) for a in arguments)), *fragments)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"PK\x03\x04" + b"\0" * 50])
+@pytest.mark.parametrize("name", ["log.npz", "log.hdf5", "log.pkl", "log.csv", "log.parquet"])
+def test_damaged_files_are_one_line_and_exit_code_2(run, name, content, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    assert_refused(run("data", "inspect", tmp_path / name), name)
+
+
+def test_a_pickle_with_code_does_not_run_it(run, tmp_path):
+    (tmp_path / "log.pkl").write_bytes(b"cos\nmkdir\n(V" + str(tmp_path / "witness").encode() + b"\ntR.")
+    assert_refused(run("data", "inspect", tmp_path / "log.pkl"), "log.pkl: the pickle asks for os.mkdir")
+    assert not (tmp_path / "witness").exists()

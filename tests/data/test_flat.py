@@ -1,0 +1,177 @@
+"""Where episodes end in D4RL's flat files, and what may be believed."""
+
+import h5py
+import numpy as np
+import pytest
+from builders import ARM, assert_same, flat_columns, make_episode, make_episodes, write_columns
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import himatch as hm
+from himatch.errors import DataError, HimatchWarning
+
+
+def lengths(columns, task=ARM):
+    return hm.load_dataset(columns, task).lengths.tolist()
+
+
+def without(columns, *names):
+    return {name: column for name, column in columns.items() if name not in names}
+
+
+def test_a_last_episode_cut_short_is_kept_and_truncated():
+    columns = flat_columns(make_episodes((7, 20, 5)))
+    cut = {name: column[:-2] for name, column in columns.items()}
+    dataset = hm.load_dataset(cut, ARM)
+    assert dataset.lengths.tolist() == [7, 20, 3]
+    assert dataset.terminated.tolist() == [True, False, False]
+    np.testing.assert_array_equal(dataset[-1].final_observation, cut["next_observations"][-1])
+
+
+def test_the_time_out_step_is_never_dropped():
+    episodes = make_episodes((7, 20, 20, 20))
+    dataset = hm.load_dataset(without(flat_columns(episodes), "next_observations"), ARM)
+    assert dataset.steps == 67
+    for found, expected in zip(dataset, episodes, strict=True):
+        assert_same(found, expected, final=False, label=False)
+
+
+@pytest.mark.parametrize("missing", [("timeouts",), ("timeouts", "next_observations")])
+def test_without_time_outs_the_horizon_and_continuity_tell(missing):
+    episodes = make_episodes((7, 20, 20, 20, 4))
+    assert lengths(without(flat_columns(episodes), *missing)) == [7, 20, 20, 20, 4]
+
+
+def test_continuity_finds_early_time_outs_that_no_flag_marks():
+    assert lengths(without(flat_columns(make_episodes((7, 12, 5, 9))), "timeouts")) == [7, 12, 5, 9]
+
+
+def test_without_time_outs_continuity_and_task_nothing_can_be_told():
+    columns = without(flat_columns(make_episodes()), "timeouts", "next_observations")
+    with pytest.raises(DataError, match=r"cannot tell where episodes end.*name the task"):
+        hm.load_dataset(columns)
+
+
+def test_missing_time_outs_are_added_by_continuity():
+    columns = flat_columns(make_episodes((7, 12, 5, 9, 6, 8)))
+    columns["timeouts"][7 + 12 - 1] = False
+    with pytest.warns(HimatchWarning, match="repaired from next_observations: 1 added, 0 time-outs"):
+        assert lengths(columns) == [7, 12, 5, 9, 6, 8]
+
+
+def test_time_outs_inside_an_episode_are_ignored():
+    columns = flat_columns(make_episodes((7, 12, 5, 9, 6, 8)))
+    columns["timeouts"][7 + 5] = True
+    with pytest.warns(HimatchWarning, match="0 added, 1 time-outs inside an episode ignored"):
+        assert lengths(columns) == [7, 12, 5, 9, 6, 8]
+
+
+def test_no_repair_makes_an_episode_longer_than_the_horizon():
+    columns = flat_columns(make_episodes((7, 12, 5, 9, 6, 8)))
+    first = without(columns)
+    first["next_observations"][18] = first["observations"][19]  # 12 + 5 steps run on and fit the horizon of 20
+    with pytest.warns(HimatchWarning, match="1 time-outs inside an episode ignored"):
+        assert lengths(first) == [7, 17, 9, 6, 8]
+    second = flat_columns(make_episodes((7, 16, 5, 9, 6, 8)))
+    second["next_observations"][22] = second["observations"][23]  # 16 + 5 do not
+    assert lengths(second) == [7, 16, 5, 9, 6, 8]
+
+
+def test_shifted_copies_of_the_observations_are_not_believed():
+    episodes = make_episodes((7, 12, 5, 9, 6))
+    columns = flat_columns(episodes)
+    columns["next_observations"] = np.roll(columns["observations"], -1, axis=0)
+    with pytest.warns(HimatchWarning, match="do not continue the observations"):
+        dataset = hm.load_dataset(columns, ARM)
+    for found, expected in zip(dataset, episodes, strict=True):
+        assert_same(found, expected, final=False, label=False)
+
+
+def test_time_outs_that_run_on_by_design_are_believed_but_not_what_follows_them():
+    """Some files write the next episode's first observation after a time-out; it belongs to nobody's episode."""
+    episodes = make_episodes((7, 12, 5, 9, 6))
+    columns = flat_columns(episodes)
+    ends = np.flatnonzero(columns["timeouts"])
+    columns["next_observations"][ends] = columns["observations"][ends + 1]
+    dataset = hm.load_dataset(columns, ARM)
+    for found, expected in zip(dataset, episodes, strict=True):
+        assert_same(found, expected, final=expected.terminated, label=False)
+
+
+def test_transitions_in_random_order_are_not_believed():
+    columns = flat_columns(make_episodes((7, 12, 5, 9, 6)))
+    order = np.random.default_rng(0).permutation(39)
+    shuffled = {name: column[order] for name, column in columns.items()}
+    ends = np.flatnonzero(shuffled["terminals"] | shuffled["timeouts"])
+    expected = np.diff(np.union1d(ends, [38]), prepend=-1).tolist()
+    with pytest.warns(HimatchWarning, match="do not continue the observations"):
+        assert lengths(shuffled) == expected
+
+
+def test_rewards_may_be_a_column():
+    columns = flat_columns(make_episodes())
+    flat = columns["rewards"]
+    columns["rewards"] = flat[:, None]
+    np.testing.assert_array_equal(hm.load_dataset(columns, ARM).rewards, flat)
+
+
+@pytest.mark.parametrize("width", [111, 105, 27])
+def test_ant_rows_are_cut_to_the_portable_27(width, tmp_path):
+    rng = np.random.default_rng(0)
+    episodes = [make_episode(rng, 6, obs=width, act=8, terminated=True) for _ in range(4)]
+    dataset = hm.load_dataset(write_columns(flat_columns(episodes), tmp_path / "ant_medium-v2.hdf5"))
+    assert dataset.task.name == "ant"
+    assert dataset.lengths.tolist() == [6, 6, 6, 6]
+    for found, expected in zip(dataset, episodes, strict=True):
+        np.testing.assert_array_equal(found.observations, expected.observations[:, :27])
+        np.testing.assert_array_equal(found.final_observation, expected.final_observation[:27])
+
+
+def test_infos_and_metadata_are_ignored(tmp_path):
+    path = write_columns(flat_columns(make_episodes()), tmp_path / "log.hdf5")
+    with h5py.File(path, "a") as file:
+        file["infos/qpos"] = np.zeros((41, 9))
+        file["metadata/algorithm"] = "SAC"
+    assert hm.load_dataset(path, ARM).lengths.tolist() == [7, 20, 5, 9]
+
+
+def test_compressed_chunks_are_read_like_plain_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("himatch.data.flat.BLOCK", 8)  # several blocks and a ragged last one
+    episodes = make_episodes((7, 12, 5, 9, 6))
+    with h5py.File(tmp_path / "log.hdf5", "w") as file:
+        for name, column in flat_columns(episodes).items():
+            file.create_dataset(name, data=column, chunks=(4, *column.shape[1:]), compression="gzip")
+    for found, expected in zip(hm.load_dataset(tmp_path / "log.hdf5", ARM), episodes, strict=True):
+        assert_same(found, expected, label=False)
+
+
+# Three steps at least: a file of shorter ones jumps as often as transitions in random order do.
+random_episodes = st.lists(st.tuples(st.integers(3, 20), st.booleans()), min_size=1, max_size=8)
+
+
+@given(random_episodes, st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
+def test_writing_flat_and_reading_gives_the_same_episodes(endings, seed, with_timeouts, with_next):
+    rng = np.random.default_rng(seed)
+    if not with_timeouts and not with_next:  # then only the horizon tells a time-out
+        endings = [(n if terminated else ARM.horizon, terminated) for n, terminated in endings]
+    episodes = [make_episode(rng, n, terminated=terminated) for n, terminated in endings]
+    columns = flat_columns(episodes)
+    dropped = [name for name, kept in (("timeouts", with_timeouts), ("next_observations", with_next)) if not kept]
+    dataset = hm.load_dataset(without(columns, *dropped), ARM)
+    assert dataset.lengths.tolist() == [n for n, _ in endings]
+    for found, expected in zip(dataset, episodes, strict=True):
+        assert_same(found, expected, final=with_next, label=False)
+
+
+@given(random_episodes, st.data())
+def test_wrong_time_outs_never_change_the_episodes_where_continuity_tells(endings, data):
+    rng = np.random.default_rng(0)
+    episodes = [make_episode(rng, n, terminated=terminated) for n, terminated in endings]
+    columns = flat_columns(episodes)
+    right = np.flatnonzero(columns["timeouts"][:-1])
+    assume(len(right))
+    inside = np.flatnonzero(~(columns["timeouts"] | columns["terminals"]))
+    wrong = data.draw(st.lists(st.sampled_from(inside.tolist()), min_size=1, max_size=len(right), unique=True))
+    columns["timeouts"][wrong] = True  # at most as many wrong ones as right ones, else the flags win
+    with pytest.warns(HimatchWarning, match=f"{len(wrong)} time-outs inside an episode ignored"):
+        assert lengths(columns) == [n for n, _ in endings]
