@@ -13,7 +13,6 @@ from himatch._version import __version__
 
 if TYPE_CHECKING:
     from himatch.bins import Bins as Bins
-    from himatch.data import Columns as Columns
     from himatch.data import Split as Split
     from himatch.data import TrajectoryDataset as TrajectoryDataset
     from himatch.data import label_split as label_split
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
 _ROOMS = {
     "bins": ("Bins",),
     "data": (
-        "Columns",
         "Split",
         "TrajectoryDataset",
         "label_split",

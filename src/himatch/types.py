@@ -87,6 +87,8 @@ class Trajectory:
             self.label,
         )
 
+    __iter__ = None  # slices only: Python would otherwise try to iterate through them
+
     @property
     def total_reward(self) -> float:
         """The undiscounted return, summed in double precision."""

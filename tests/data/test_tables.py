@@ -7,7 +7,6 @@ import pytest
 from builders import ARM, assert_same, make_episodes, table, write_csv, write_parquet, write_rows
 
 import himatch as hm
-from himatch.data import Columns
 from himatch.errors import DataError
 
 
@@ -61,7 +60,7 @@ def test_columns_given_in_python_override_the_toml_file(tmp_path):
     columns = {**table(make_episodes()), "other": table(make_episodes(seed=1))["reward"]}
     path = write_rows(columns, tmp_path / "log.csv")
     path.with_suffix(".toml").write_text('reward = "nothing"\nobservations = "obs_0, obs_2"\n')
-    dataset = hm.load_dataset(path, columns=Columns(reward="other"))
+    dataset = hm.load_dataset(path, columns={"reward": "other"})
     np.testing.assert_array_equal(dataset.rewards, np.float32(columns["other"]))
     assert dataset.observations.shape[1] == 2  # what the TOML file says still holds
 

@@ -22,19 +22,19 @@ PathName = Annotated[str | None, tyro.conf.arg(metavar="PATH")]
 class TableColumns:
     """Which column of a CSV or Parquet table holds what; a TOML file beside the table can say the same."""
 
-    episode: Annotated[str, tyro.conf.arg(name="columns.episode", metavar="NAME")] = "episode"
-    """Column that says which episode a row belongs to."""
-    observations: Annotated[str, tyro.conf.arg(name="columns.observations", metavar="PATTERNS")] = "obs*"
-    """Observation columns: names or patterns, separated by commas."""
-    actions: Annotated[str, tyro.conf.arg(name="columns.actions", metavar="PATTERNS")] = "act*"
-    """Action columns: names or patterns, separated by commas."""
-    reward: Annotated[str, tyro.conf.arg(name="columns.reward", metavar="NAME")] = "reward"
+    episode: Annotated[str | None, tyro.conf.arg(name="columns.episode", metavar="NAME")] = None
+    """Column that says which episode a row belongs to (episode)."""
+    observations: Annotated[str | None, tyro.conf.arg(name="columns.observations", metavar="PATTERNS")] = None
+    """Observation columns: names or patterns, separated by commas (obs*)."""
+    actions: Annotated[str | None, tyro.conf.arg(name="columns.actions", metavar="PATTERNS")] = None
+    """Action columns: names or patterns, separated by commas (act*)."""
+    reward: Annotated[str | None, tyro.conf.arg(name="columns.reward", metavar="NAME")] = None
     """Reward column, used if the table has it."""
-    terminated: Annotated[str, tyro.conf.arg(name="columns.terminated", metavar="NAME")] = "terminated"
+    terminated: Annotated[str | None, tyro.conf.arg(name="columns.terminated", metavar="NAME")] = None
     """Column that is true in the last row of an episode that ended by termination, used if the table has it."""
-    step: Annotated[str, tyro.conf.arg(name="columns.step", metavar="NAME")] = "step"
+    step: Annotated[str | None, tyro.conf.arg(name="columns.step", metavar="NAME")] = None
     """Step or time column that orders the rows of an episode, used if the table has it."""
-    label: Annotated[str, tyro.conf.arg(name="columns.label", metavar="NAME")] = "label"
+    label: Annotated[str | None, tyro.conf.arg(name="columns.label", metavar="NAME")] = None
     """Column with the behaviour an episode belongs to, used if the table has it."""
 
 
@@ -55,12 +55,12 @@ class Loading:
 
     def load(self, source: str) -> TrajectoryDataset:
         """Read and check the source."""
-        from himatch.data import Columns, load_dataset
+        from himatch.data import load_dataset
         from himatch.tasks import import_tasks
 
         for module in self.imports:
             import_tasks(module)
-        columns = Columns(**vars(self.columns))
+        columns = {name: value for name, value in vars(self.columns).items() if value is not None}
         return load_dataset(source, self.task, clip_actions=self.clip_actions, columns=columns, mmap=self.mmap)
 
 

@@ -3,11 +3,9 @@
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.loading import load_dataset
 from himatch.data.split import Split, label_split, paper_split, random_split
-from himatch.data.tables import Columns
 from himatch.data.writing import write_minari
 
 __all__ = [
-    "Columns",
     "Split",
     "TrajectoryDataset",
     "label_split",

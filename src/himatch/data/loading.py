@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from himatch.data.packed import (
     save_manifest,
 )
 from himatch.data.pickles import read_pickle
-from himatch.data.tables import Columns, read_table
+from himatch.data.tables import read_table
 from himatch.errors import DataError, HimatchWarning
 from himatch.tasks import Task, get_task, task_names
 from himatch.types import Trajectory
@@ -51,7 +52,7 @@ def load_dataset(
     task: str | Task | None = None,
     *,
     clip_actions: bool = False,
-    columns: Columns | None = None,
+    columns: Mapping[str, Any] | None = None,
     mmap: str | Path | None = None,
 ) -> TrajectoryDataset:
     """Load, check and pack trajectories.
@@ -68,39 +69,54 @@ def load_dataset(
     clip_actions
         Clip actions that lie outside the task's range instead of refusing them.
     columns
-        Which columns of a table hold what; by default read from a TOML file beside it.
+        Which columns of a table hold what, ``{"episode": "run", "observations": "q_*,dq_*"}``; what is left out is
+        read from a TOML file beside the table.
     mmap
-        A folder for memory-mapped arrays, so that a set larger than memory works. Filled on first use and opened
-        as it is afterwards.
+        A folder for memory-mapped arrays, so that a set larger than memory works. Filled on first use, opened as it
+        is afterwards, and filled again when the source has changed.
     """
     known = None if task is None else get_task(task)
     if mmap is None:
         return _load(source, known, clip_actions, columns, in_memory)
-    folder = Path(mmap)
-    if not (folder / MANIFEST).is_file():
-        with new_folder(folder) as partial:
-            dataset = _load(source, known, clip_actions, columns, in_folder(partial), scratch=partial)
-            facts = {
-                "source": dataset.source,
-                "task": dataset.task.name,
-                "env_id": dataset.env_id,
-                "clip_actions": clip_actions,
-            }
-            save_manifest(partial, dataset._packed, facts)
-    return _open_mapped(folder, source, known, clip_actions)
+    if not isinstance(source, (str, Path)):
+        raise DataError("mmap maps files; these episodes are in memory already, write them with write_minari first")
+    folder, asked = Path(mmap), _request(source, known, clip_actions, columns)
+    if (folder / MANIFEST).is_file():
+        with reading(str(folder)):
+            packed, facts = open_packed(folder)
+            if facts["request"]["source"] != asked["source"]:
+                raise DataError(
+                    f"{folder} holds {facts['request']['source']!r}, not {asked['source']!r}; "
+                    "choose another folder for mmap"
+                )
+            if facts["request"] == asked:
+                stored = get_task(facts["task"]) if facts["task"] in task_names() else _anonymous_task(packed)
+                return TrajectoryDataset(packed, known or stored, source=asked["source"], env_id=facts["env_id"])
+    with new_folder(folder, overwrite=(folder / MANIFEST).is_file()) as partial:
+        dataset = _load(source, known, clip_actions, columns, in_folder(partial), scratch=partial)
+        facts = {"request": asked, "task": dataset.task.name, "env_id": dataset.env_id}
+        save_manifest(partial, dataset._packed, facts)
+    packed, _ = open_packed(folder)
+    return TrajectoryDataset(packed, dataset.task, source=dataset.source, env_id=dataset.env_id)
 
 
-def _open_mapped(folder: Path, source: Source, task: Task | None, clip_actions: bool) -> TrajectoryDataset:
-    with reading(str(folder)):
-        packed, facts = open_packed(folder)
-        if facts["source"] != _name(source):
-            raise DataError(
-                f"{folder} holds {facts['source']!r}, not {_name(source)!r}; choose another folder for mmap"
-            )
-    known = task or (get_task(facts["task"]) if facts["task"] in task_names() else _anonymous_task(packed))
-    if task is not None and (task.name != facts["task"] or clip_actions != facts["clip_actions"]):
-        check_packed(packed, task, str(folder), clip_actions=False)
-    return TrajectoryDataset(packed, known, source=facts["source"], env_id=facts["env_id"])
+def _request(
+    source: str | Path, task: Task | None, clip_actions: bool, columns: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What was asked for and what the files looked like then: mapped arrays are good for the same request only."""
+    stamps = []
+    for part in split_sources(source):
+        path = _locate(str(part))
+        for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
+            facts = file.stat()
+            stamps.append([file.name, facts.st_size, facts.st_mtime_ns])
+    return {
+        "source": str(source),
+        "stamps": stamps,
+        "task": None if task is None else task.name,
+        "clip_actions": clip_actions,
+        "columns": {k: list(v) if isinstance(v, tuple) else v for k, v in (columns or {}).items()},
+    }
 
 
 def _name(source: Source) -> str:
@@ -111,7 +127,7 @@ def _load(
     source: Source,
     task: Task | None,
     clip_actions: bool,
-    columns: Columns | None,
+    columns: Mapping[str, Any] | None,
     allocate: Allocate,
     scratch: Path | None = None,
 ) -> TrajectoryDataset:
@@ -124,16 +140,17 @@ def _load(
         if scratch is not None and len(names) > 1:
             (scratch / f"part-{i}").mkdir()
             place = in_folder(scratch / f"part-{i}")
-        part = _read(one, task, columns, place)
-        check_packed(part.packed, part.task or _anonymous_task(part.packed), _name(one), clip_actions=clip_actions)
-        parts.append(part)
-    tasks = {"unnamed" if part.task is None else part.task.name for part in parts}
+        parts.append(_read(one, task, columns, place))
+    tasks = {part.task.name: part.task for part in parts if part.task is not None}
     if len(tasks) > 1:
         raise DataError(f"the joined sources belong to different tasks ({', '.join(sorted(tasks))})")
+    known = next(iter(tasks.values()), None)  # a part that does not say its task shares the others'
+    for one, part in zip(names, parts, strict=True):
+        check_packed(part.packed, known or _anonymous_task(part.packed), _name(one), clip_actions=clip_actions)
     packed = concatenate_packed([part.packed for part in parts], allocate)
     if scratch is not None and len(names) > 1:
         _remove_parts(scratch, len(names))
-    chosen = parts[0].task or _anonymous_task(packed)
+    chosen = known or _anonymous_task(packed)
     env_ids = list(dict.fromkeys(part.env_id for part in parts if part.env_id is not None))
     for env_id in env_ids:
         if chosen.env_id not in (None, env_id):
@@ -147,14 +164,14 @@ def _load(
 
 
 def _remove_parts(scratch: Path, count: int) -> None:
-    import shutil
-
     for i in range(count):
         shutil.rmtree(scratch / f"part-{i}")
 
 
 def split_sources(source: str | Path) -> list[str | Path]:
     """The sources that ``+`` joins; a path that exists is taken whole."""
+    if not str(source).strip():
+        raise DataError("the source is empty; name a file, a folder or a Minari id")
     if isinstance(source, Path) or _exists(Path(source)):
         return [source]
     parts: list[str | Path] = [part.strip() for part in source.split("+")]
@@ -171,7 +188,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _read(source: Source, task: Task | None, columns: Columns | None, allocate: Allocate) -> _Part:
+def _read(source: Source, task: Task | None, columns: Mapping[str, Any] | None, allocate: Allocate) -> _Part:
     if isinstance(source, Mapping):
         return _Part(read_arrays(source, "arrays", task, allocate), task)
     if not isinstance(source, (str, Path)):

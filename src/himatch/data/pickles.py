@@ -121,7 +121,7 @@ def read_pickle(path: Path) -> list[dict[str, Any]]:
     try:
         with reading(where), path.open("rb") as file:
             try:
-                content = _plain(_Unpickler(file).load())
+                content = _plain(_Unpickler(file).load(), {})
             except (pickle.UnpicklingError, AttributeError) as reason:
                 raise DataError(f"cannot be read, the pickle is damaged ({reason})") from reason
     except DataError as reason:
@@ -134,7 +134,7 @@ def read_pickle(path: Path) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in episode.items() if value is not None} for episode in content]
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
+def _plain(value: Any, seen: dict[int, Any], depth: int = 0) -> Any:
     """Replace stand-ins by what they hold. Episode lists are shallow; deeper nesting is an attack or a mistake."""
     if depth > 4:
         raise DataError("the pickle nests containers too deeply to be a list of episodes")
@@ -142,8 +142,10 @@ def _plain(value: Any, depth: int = 0) -> Any:
         if not hasattr(value, "value"):
             raise DataError("the pickle holds an array without content")
         return value.value
-    if isinstance(value, dict):
-        return {key: _plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, depth + 1) for item in value]
-    return value
+    if not isinstance(value, (dict, list, tuple)):
+        return value
+    if id(value) not in seen:  # containers may be shared; each is replaced once
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        plain = {key: _plain(item, seen, depth + 1) for key, item in items}
+        seen[id(value)] = plain if isinstance(value, dict) else list(plain.values())
+    return seen[id(value)]

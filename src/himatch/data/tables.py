@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import tomllib
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -44,26 +45,23 @@ class Columns:
         if not path.is_file():
             return cls()
         with reading(str(path)):
-            content = tomllib.loads(path.read_text())
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(content) - known)
+            return cls().changed(tomllib.loads(path.read_text()), str(path))
+
+    def changed(self, settings: Mapping[str, Any], where: str) -> Columns:
+        """The mapping with some settings changed; unknown ones are refused by name."""
+        known = {field.name for field in fields(self)}
+        unknown = sorted(set(settings) - known)
         if unknown:
-            raise DataError(f"{path}: unknown key {unknown[0]!r}; known are {', '.join(sorted(known))}")
+            raise DataError(f"{where}: unknown key {unknown[0]!r}; known are {', '.join(sorted(known))}")
         values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
+            key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()
         }
         for key, value in values.items():
             several = key in ("observations", "actions")
             items = value if several and isinstance(value, tuple) else (value,)
             if not all(isinstance(item, str) for item in items):
-                raise DataError(f"{path}: {key!r} must be a column name{' or a list of them' if several else ''}")
-        return cls(**values)
-
-    def overridden_by(self, other: Columns | None) -> Columns:
-        """The same mapping with whatever the other one sets differently from the defaults."""
-        defaults = Columns()
-        changed = {f.name: getattr(other, f.name) for f in fields(self)} if other is not None else {}
-        return replace(self, **{name: value for name, value in changed.items() if value != getattr(defaults, name)})
+                raise DataError(f"{where}: {key!r} must be a column name{' or a list of them' if several else ''}")
+        return replace(self, **values)
 
     def select(self, patterns: str | tuple[str, ...], names: list[str], what: str, where: str) -> list[int]:
         """Positions of the columns that match, in table order."""
@@ -77,9 +75,9 @@ class Columns:
         return [i for i, name in enumerate(names) if any(fnmatchcase(name, pattern) for pattern in wanted)]
 
 
-def read_table(path: Path, task: Task | None, allocate: Allocate, columns: Columns | None = None) -> Packed:
+def read_table(path: Path, task: Task | None, allocate: Allocate, columns: Mapping[str, Any] | None = None) -> Packed:
     """Read a CSV or Parquet table of steps."""
-    where, mapping = str(path), Columns.beside(path).overridden_by(columns)
+    where, mapping = str(path), Columns.beside(path).changed(columns or {}, f"columns of {path}")
     with reading(where):
         is_csv = path.suffix.lower() == ".csv"
         names = _csv_names(path) if is_csv else _parquet_names(path)

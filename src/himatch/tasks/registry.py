@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import runpy
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from himatch.errors import TaskError
+from himatch.errors import HimatchError, HimatchWarning, TaskError
 from himatch.tasks.locomotion import LOCOMOTION
 from himatch.tasks.task import FeatureSource, Task
 
@@ -98,14 +99,21 @@ def task_of_environment(env_id: str) -> Task | None:
 
 def import_tasks(module: str) -> None:
     """Run a user's file (``my_tasks.py``) or import a module by name, for the tasks it registers."""
-    if module.endswith(".py"):
-        if not Path(module).is_file():
-            raise TaskError(f"--import {module}: no such file")
-        runpy.run_path(module)
-    elif importlib.util.find_spec(module) is None:
-        raise TaskError(f"--import {module}: no such module; give a path that ends in .py or an importable name")
-    else:
-        importlib.import_module(module)
+    if module.endswith(".py") and not Path(module).is_file():
+        raise TaskError(f"--import {module}: no such file")
+    try:
+        if module.endswith(".py"):
+            runpy.run_path(module)
+        else:
+            importlib.import_module(module)
+    except HimatchError:
+        raise
+    except ModuleNotFoundError as reason:
+        if reason.name == module:
+            raise TaskError(f"--import {module}: no such module; give a path that ends in .py or a name") from None
+        raise TaskError(f"--import {module} failed: {reason}") from reason
+    except Exception as reason:  # the user's own code: whatever it raises, say where
+        raise TaskError(f"--import {module} failed: {type(reason).__name__}: {reason}") from reason
 
 
 def _load_entry_points() -> None:
@@ -114,6 +122,10 @@ def _load_entry_points() -> None:
         return
     _entry_points_loaded = True
     for entry in entry_points(group=ENTRY_POINT_GROUP):
-        announced = entry.load()  # either a Task, or a module whose import registers some
+        try:
+            announced = entry.load()  # either a Task, or a module whose import registers some
+        except Exception as reason:  # somebody else's plugin must not take the program down
+            warnings.warn(f"the tasks of {entry.name} could not be loaded: {reason}", HimatchWarning, 2)
+            continue
         if isinstance(announced, Task):
             _registry.setdefault(announced.name, announced)
