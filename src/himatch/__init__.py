@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from himatch.policy import GoalDT as GoalDT
     from himatch.policy import MomentsDT as MomentsDT
     from himatch.policy import Policy as Policy
-    from himatch.policy import load_policy as load_policy
+    from himatch.policy import load as load
     from himatch.policy import make_method as make_method
     from himatch.targets import EpisodeReference as EpisodeReference
     from himatch.targets import Target as Target
@@ -91,7 +91,7 @@ _ROOMS = {
         "GoalDT",
         "MomentsDT",
         "Policy",
-        "load_policy",
+        "load",
         "make_method",
     ),
     "targets": ("EpisodeReference", "Target", "as_target", "demo", "parse_target"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -53,14 +54,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments in (["--version"], ["-V"]):
         print(f"himatch {__version__}")
         sys.exit(0)
-    command: Command = tyro.cli(
-        Program,
-        prog="himatch",
-        description=DESCRIPTION,
-        args=arguments or ["--help"],
-        config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
-    )
-    sys.exit(run(command))
+    try:
+        command: Command = tyro.cli(
+            Program,
+            prog="himatch",
+            description=DESCRIPTION,
+            args=arguments or ["--help"],
+            config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
+        )
+        sys.exit(run(command))
+    except BrokenPipeError:  # somebody read enough of it (himatch ... | head)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
 
 
 def run(command: Command) -> int:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from himatch.errors import HimatchError
-from himatch.nn.stacked import Embedding, LayerNorm, Linear
+from himatch.nn.stacked import Embedding, LayerNorm, Linear, dropout
 
 Tokens = Literal["triples", "pairs"]
 Head = Literal["tanh", "gaussian"]
@@ -69,14 +69,12 @@ class Block(nn.Module):
         stack, batch, length, width = x.shape
         qkv = self.qkv(self.attention_norm(x)).view(stack * batch, length, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        dropout = self.dropout if self.training else 0.0
-        attended = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=dropout)
+        rate = self.dropout if self.training else 0.0
+        attended = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=rate)
         attended = attended.transpose(1, 2).reshape(stack, batch, length, width)
-        x = x + self._drop(self.attention_out(attended))
-        return x + self._drop(self.mlp_out(torch.relu(self.mlp_in(self.mlp_norm(x)))))
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return nn.functional.dropout(x, self.dropout, self.training)
+        x = x + dropout(self.attention_out(attended), self.dropout, self.training)
+        hidden = torch.relu(self.mlp_in(self.mlp_norm(x)))
+        return x + dropout(self.mlp_out(hidden), self.dropout, self.training)
 
 
 class Transformer(nn.Module):
@@ -90,7 +88,7 @@ class Transformer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """``(K, B, L, width)`` to the same; position i sees positions up to i."""
-        x = nn.functional.dropout(x, self.dropout, self.training)
+        x = dropout(x, self.dropout, self.training)
         for block in self.blocks:
             x = block(x)
         hidden: Tensor = self.norm(x)

@@ -1,7 +1,7 @@
 """Policies: methods as configurations, the agent that learns, and the trained policy that acts."""
 
 from himatch.policy.methods import BC, BDT, CDT, DT, DTAE, DTCPC, DTE2E, METHODS, GoalDT, Method, MomentsDT, make_method
-from himatch.policy.policy import Policy, load_policy
+from himatch.policy.policy import Policy, load
 
 __all__ = [
     "BC",
@@ -16,6 +16,6 @@ __all__ = [
     "Method",
     "MomentsDT",
     "Policy",
-    "load_policy",
+    "load",
     "make_method",
 ]

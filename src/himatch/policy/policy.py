@@ -145,9 +145,7 @@ class Policy:
         return self.normalizers.raw_actions(self.agent.policy.action(chosen))
 
 
-def load_policy(
-    run: str | Path, *, weights: Literal["last", "best"] = "last", device: str | torch.device = "cpu"
-) -> Policy:
+def load(run: str | Path, *, weights: Literal["last", "best"] = "last", device: str | torch.device = "cpu") -> Policy:
     """Load all seeds of a run folder."""
     folder = Path(run)
     description = files.read_run(folder)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -62,9 +63,13 @@ class Engine:
         self.flat = FlatParameters(named, torch.bfloat16 if on_gpu else torch.float32)
         self.flat.master.grad = torch.zeros_like(self.flat.master)
         self._rate = torch.zeros((), device=device) if on_gpu else 0.0
+        self._compiled = compiled and on_gpu
+        # Compiled, the plain update becomes one kernel over everything; else PyTorch's own fused one is best.
+        how: dict[str, Any] = {"foreach": True} if self._compiled else {"fused": True}
         self.optimizer = torch.optim.AdamW(
-            [self.flat.master], lr=self._rate, weight_decay=config.weight_decay, fused=True
+            [self.flat.master], lr=self._rate, weight_decay=config.weight_decay, capturable=on_gpu, **how
         )
+        self._apply: Callable[[tuple[Tensor, ...]], None] = self._clip_and_update
         stack, batch = len(self.seeds), config.batch_size
         self._window = torch.zeros(CHUNK, stack, batch, dtype=torch.int64, device=device)
         self._ahead = torch.zeros_like(self._window)
@@ -74,7 +79,6 @@ class Engine:
         self._batch: Batch | None = None  # where streamed batches land
         self._prefetch = Prefetch(windows) if isinstance(windows, StreamedWindows) else None
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._compiled = compiled and on_gpu
         self.how = "eager"
 
     # -- running ------------------------------------------------------------------------------------------------
@@ -139,19 +143,23 @@ class Engine:
         minimised, reported = self._losses(batch)
         gradients = torch.autograd.grad(minimised.sum(), self.flat.parameters)
         with torch.no_grad():
-            assert self.flat.master.grad is not None
-            self.flat.master.grad.copy_(clip_per_model(self.flat.gradient(gradients), self.config.clip))
-            self._update()
+            self._set_rate()
+            self._apply(gradients)
             self.agent.after_step()
             self._reported.index_copy_(0, self._place.view(1), reported.detach().unsqueeze(0))
             self._place.add_(1)
 
-    def _update(self) -> None:
+    def _set_rate(self) -> None:
         if isinstance(self._rate, Tensor):
             self._rate.copy_(self._rates.index_select(0, self._place.view(1))[0])
         else:
             for group in self.optimizer.param_groups:
                 group["lr"] = float(self._rates[int(self._place)])
+
+    @torch.no_grad()
+    def _clip_and_update(self, gradients: tuple[Tensor, ...]) -> None:
+        assert self.flat.master.grad is not None
+        self.flat.master.grad.copy_(clip_per_model(self.flat.gradient(gradients), self.config.clip))
         self.optimizer.step()
         self.flat.publish()
 
@@ -170,13 +178,14 @@ class Engine:
         saved = self.snapshot()
         place = self._place.clone()
         if self._compiled:
-            plain = self._losses
+            plain = self._losses, self._apply
             try:
-                self._losses = torch.compile(plain, dynamic=False)
+                self._losses = torch.compile(plain[0], dynamic=False)
+                self._apply = torch.compile(plain[1], dynamic=False)
                 self._warm_up()
                 self.how = "compiled"
             except Exception as reason:  # whatever a compiler on a user's machine may say
-                self._losses = plain
+                self._losses, self._apply = plain
                 _note("torch.compile", reason)
         try:
             self._warm_up()

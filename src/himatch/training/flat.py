@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+ALIGNMENT = 64
+
 
 class FlatParameters:
     """Master copy in single precision; the modules' parameters become views of a working copy in ``dtype``.
@@ -15,15 +17,16 @@ class FlatParameters:
     """
 
     def __init__(self, named: Iterable[tuple[str, nn.Parameter]], dtype: torch.dtype) -> None:
-        self.names, self.parameters = [], []
-        for name, parameter in named:
-            self.names.append(name)
-            self.parameters.append(parameter)
+        # Odd sizes go last and the end is padded, so that every matrix starts where fast kernels want it.
+        ordered = sorted(named, key=lambda item: item[1][0].numel() % ALIGNMENT != 0)
+        self.names = [name for name, _ in ordered]
+        self.parameters = [parameter for _, parameter in ordered]
         stack = len(self.parameters[0])
         self.shapes = [p.shape for p in self.parameters]
         self.sizes = [p.numel() // stack for p in self.parameters]
+        self.padding = -sum(self.sizes) % ALIGNMENT
         device = self.parameters[0].device
-        self.master = torch.empty(stack, sum(self.sizes), device=device)
+        self.master = torch.zeros(stack, sum(self.sizes) + self.padding, device=device)
         self.working = self.master if dtype == torch.float32 else torch.empty_like(self.master, dtype=dtype)
         with torch.no_grad():
             for view, parameter in zip(self.views(self.master), self.parameters, strict=True):
@@ -34,7 +37,8 @@ class FlatParameters:
 
     def views(self, flat: Tensor) -> list[Tensor]:
         """A (K, P) tensor cut into the parameters' shapes, without copying."""
-        return [part.view(shape) for part, shape in zip(torch.split(flat, self.sizes, dim=1), self.shapes, strict=True)]
+        parts = torch.split(flat, [*self.sizes, self.padding], dim=1)
+        return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=False)]
 
     def publish(self) -> None:
         """Bring the working copy up to date with the master."""
@@ -55,7 +59,8 @@ class FlatParameters:
     def gradient(self, gradients: tuple[Tensor, ...]) -> Tensor:
         """The parameters' gradients as one (K, P) tensor in single precision."""
         stack = len(self.master)
-        return torch.cat([g.reshape(stack, -1) for g in gradients], dim=1).float()
+        padding = torch.zeros(stack, self.padding, device=self.master.device, dtype=gradients[0].dtype)
+        return torch.cat([*(g.reshape(stack, -1) for g in gradients), padding], dim=1).float()
 
     def state(self, flat: Tensor, model: int) -> dict[str, Tensor]:
         """One model's numbers by parameter name, without the stack axis."""

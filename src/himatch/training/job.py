@@ -1,0 +1,164 @@
+"""What is decided before the first step, and what of it goes into the run folder."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from himatch.aggregators import Histogram
+from himatch.bins import Bins
+from himatch.data import Split, TrajectoryDataset, random_split, write_minari
+from himatch.errors import DataError
+from himatch.information import InformationStatistic, LearnedStatistic
+from himatch.policy import Method
+from himatch.policy import run_folder as files
+from himatch.policy.agent import Widths
+from himatch.policy.methods import LearnedMethod, method_spec
+from himatch.targets import EpisodeReference
+from himatch.training.config import Preset
+from himatch.training.windows import Shape
+from himatch.types import Array
+
+VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training: the method, the data it sees, the settings, and where the run lies.
+
+    ``train`` and ``validation`` are the training side of ``split``; bin ranges and normalisers come from both.
+    """
+
+    method: Method
+    split: Split
+    train: TrajectoryDataset
+    validation: TrajectoryDataset
+    config: Preset
+    seeds: tuple[int, ...]
+    folder: Path
+    statistic: InformationStatistic | LearnedStatistic | None
+    widths: Widths
+
+    @classmethod
+    def prepare(cls, method: Method, split: Split, config: Preset, seeds: tuple[int, ...], folder: Path) -> Job:
+        """Fit the statistic and set a validation slice aside."""
+        everything = split.train
+        if len(everything) == 0:
+            raise DataError("there are no training episodes")
+        if everything.lengths.max() < config.model.context:
+            raise DataError(
+                f"the context of {config.model.context} steps is longer than every episode (the longest has "
+                f"{everything.lengths.max()}); choose a smaller --context"
+            )
+        statistic = method.statistic(everything.task)
+        if isinstance(statistic, InformationStatistic):
+            statistic = statistic.fit(everything)
+            z_width = statistic(everything[0]).shape[1]
+        else:
+            z_width = 0 if statistic is None else statistic.width
+        train, validation = everything, everything[:0]
+        chosen = min(VALIDATION_EPISODES, len(everything) // 20)
+        if chosen:
+            train, validation = random_split(everything, chosen / len(everything), seed=0)
+        horizon = max(everything.task.horizon, int(everything.lengths.max()))
+        widths = Widths(everything.observations.shape[1], everything.actions.shape[1], z_width, horizon)
+        return cls(method, split, train, validation, config, seeds, folder, statistic, widths)
+
+    @property
+    def shape(self) -> Shape:
+        """What batches are cut to."""
+        context = self.config.model.context
+        if not isinstance(self.method, LearnedMethod):
+            return Shape(context)
+        _, states = self.method.codes_and_states(context)
+        return Shape(context, states, 0 if self.method.literal else self.method.look_ahead, self.method.literal)
+
+    @contextmanager
+    def relabelled(self) -> Iterator[tuple[Array | None, Array | None]]:
+        """Z of training and validation episodes; beside mapped data it is mapped too."""
+        if not isinstance(self.statistic, InformationStatistic):
+            yield None, None
+            return
+        validation = self.statistic.relabel(self.validation) if len(self.validation) else None
+        if not isinstance(self.split.train.observations, np.memmap):
+            yield self.statistic.relabel(self.train), validation
+            return
+        with tempfile.TemporaryDirectory() as place:
+            shape = (self.train.steps, self.widths.z)
+            mapped = np.lib.format.open_memmap(Path(place) / "z.npy", mode="w+", dtype=np.float32, shape=shape)
+            yield self.statistic.relabel(self.train, out=mapped), validation
+
+    # -- the run folder -----------------------------------------------------------------------------------------
+
+    def describe(self) -> dict[str, Any]:
+        """The content of ``run.json``."""
+        split = self.split
+        description = {
+            "method": method_spec(self.method),
+            "model": asdict(self.config.model),
+            "train": asdict(self.config.train),
+            "widths": asdict(self.widths),
+            "seeds": list(self.seeds),
+            "task": files.task_spec(split.train.task),
+            "statistic": self.statistic.spec() if isinstance(self.statistic, InformationStatistic) else None,
+            "data": {
+                "source": Path(split.train.source).name,
+                "env_id": split.train.env_id,
+                "hash": split.train.content_hash,
+                "episodes": len(split.train),
+                "steps": split.train.steps,
+            },
+            "split": {
+                "groups": list(split.groups),
+                "train": split.train_index.tolist(),
+                "held_out": split.held_out_index.tolist(),
+            },
+            "versions": files.versions(),
+        }
+        plain: dict[str, Any] = json.loads(json.dumps(description))
+        return plain
+
+    def write(self) -> None:
+        """Write what does not change during training; the description last, since its presence makes a run folder."""
+        if isinstance(self.statistic, InformationStatistic):
+            files.write_tensors(self.folder / files.EPISODES, self._episodes(self.statistic))
+        if len(self.split.held_out):
+            write_minari(self.split.held_out, self.folder / files.HELD_OUT, overwrite=True)
+        files.write_json(self.folder / files.RUN, self.describe())
+
+    def _episodes(self, statistic: InformationStatistic) -> dict[str, Tensor]:
+        """The training episodes as targets see them."""
+        aggregator = statistic.aggregator
+        bins: Bins | None = aggregator.bins if isinstance(aggregator, Histogram) else None
+        reference = EpisodeReference.of(self.split.train, statistic.feature, bins, self.widths.horizon)
+        return {
+            "indices": torch.from_numpy(reference.indices),
+            "lengths": torch.from_numpy(reference.lengths),
+            "totals": torch.from_numpy(reference.totals),
+            "finals": torch.from_numpy(reference.finals),
+            "low": torch.tensor(reference.context.bins.low, dtype=torch.float64),
+            "high": torch.tensor(reference.context.bins.high, dtype=torch.float64),
+        }
+
+    def check_same(self, stored: dict[str, Any]) -> None:
+        """Refuse to resume a run that was something else."""
+        described = self.describe()
+        if stored["data"]["hash"] != described["data"]["hash"]:
+            raise DataError(
+                f"{self.folder} was trained on other data (sha256 {stored['data']['hash'][:12]}, now "
+                f"{described['data']['hash'][:12]}); resume with the same source and split"
+            )
+        for key in ("method", "model", "train", "seeds"):
+            if stored[key] != described[key]:
+                raise DataError(
+                    f"{self.folder} was started with other settings ({key}: {stored[key]}, now {described[key]})"
+                )

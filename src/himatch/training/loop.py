@@ -1,0 +1,173 @@
+"""Steps, looks, checkpoints and signals of one stretch of training."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from himatch.policy import run_folder as files
+from himatch.training.config import TrainConfig
+from himatch.training.engine import Engine, learning_rate
+from himatch.training.job import Job
+from himatch.training.reporting import Metrics, Tracker, progress_bar
+from himatch.training.windows import DeviceWindows
+
+VALIDATION_WINDOWS = 1024
+SAVE_EVERY = 60.0  # seconds between checkpoints
+LOOKS = 50  # rows in the metrics file of a whole run
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was stopped by a signal, after saving."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The policy's training, or before it that of an encoder which is then frozen."""
+
+    name: Literal["pretraining", "training"]
+    config: TrainConfig
+
+    @property
+    def number(self) -> int:
+        """Place in the order of phases."""
+        return ("pretraining", "training").index(self.name)
+
+
+class Loop:
+    """Runs an engine through a phase, from its beginning or from a stored state."""
+
+    def __init__(
+        self,
+        job: Job,
+        engine: Engine,
+        phase: Phase,
+        validation: DeviceWindows | None,
+        stored: dict[str, Tensor] | None,
+        *,
+        quiet: bool,
+        trackers: tuple[Tracker, ...],
+    ) -> None:
+        self.job, self.engine, self.phase, self.validation, self.quiet = job, engine, phase, validation, quiet
+        self.best = engine.flat.master.detach().clone()
+        self.best_loss = torch.full((len(job.seeds),), torch.inf)
+        if stored is not None:
+            engine.restore(stored)
+            engine.step = int(stored["step"])
+            self.best.copy_(stored["best"])
+            self.best_loss.copy_(stored["best_loss"])
+        self.metrics = None
+        if phase.name == "training":
+            self.metrics = Metrics(job.folder, job.seeds, engine.step, trackers)
+
+    def run(self) -> None:
+        """Train to the end of the phase, or raise :class:`Interrupted` after a signal."""
+        engine, steps = self.engine, self.phase.config.steps
+        every = max(1, steps // LOOKS)
+        pending: list[Tensor] = []
+        first, started, saved = engine.step, time.perf_counter(), time.perf_counter()
+        stack = len(self.job.seeds)
+        title = f"{self.phase.name} {self.job.method.name}" + (f" x{stack}" if stack > 1 else "")
+        with _signals() as stopped, progress_bar(title, steps, engine.step, quiet=self.quiet) as update:
+            next_look = (engine.step // every + 1) * every
+            for losses in engine.run(steps):
+                pending.append(losses)
+                rate = (engine.step - first) / (time.perf_counter() - started)
+                update(engine.step, float(losses[-1].mean()), rate)
+                if engine.step >= min(next_look, steps):
+                    self._look(torch.cat(pending).mean(0), rate)
+                    pending, next_look = [], (engine.step // every + 1) * every
+                if stopped.is_set() and engine.step < steps:
+                    self.save()
+                    raise Interrupted(
+                        f"stopped at step {engine.step} of {steps}; everything is saved in {self.job.folder}, "
+                        "continue with --resume"
+                    )
+                if time.perf_counter() - saved > SAVE_EVERY:
+                    self.save()
+                    saved = time.perf_counter()
+        self.save()
+        if self.metrics is not None:
+            self.metrics.close()
+
+    def _look(self, loss: Tensor, rate: float) -> None:
+        """Write a row of metrics and keep the best weights."""
+        if self.metrics is None:
+            return
+        step, master = self.engine.step, self.engine.flat.master.detach()
+        rows: list[dict[str, float]] = [
+            {"loss": float(x), "learning_rate": learning_rate(self.phase.config, step - 1), "steps_per_second": rate}
+            for x in loss
+        ]
+        if self.validation is None:
+            self.best.copy_(master)
+        else:
+            found = self.validate(self.validation)
+            for row, value in zip(rows, found, strict=True):
+                row["validation"] = float(value)
+            better = (found < self.best_loss).to(master.device)
+            self.best[better] = master[better]
+            self.best_loss = torch.minimum(found, self.best_loss)
+        self.metrics.write(step, rows)
+
+    @torch.no_grad()
+    def validate(self, windows: DeviceWindows) -> Tensor:
+        """Loss of every model on fixed windows of the validation slice, ``(K,)``."""
+        rng, size = np.random.default_rng(0), (1, VALIDATION_WINDOWS)
+        chosen = rng.integers(len(windows.index.row), size=size)
+        ahead = rng.integers(windows.shape.look_ahead + 1, size=size)
+        agent, stack = self.engine.agent.eval(), len(self.job.seeds)
+        places = [torch.from_numpy(x).expand(stack, -1).to(self.engine.device) for x in (chosen, ahead)]
+        found = agent.losses(windows.batch(places[0], places[1]))
+        agent.train()
+        return found.float().cpu()
+
+    def save(self) -> None:
+        """Write the weights of every seed and what resuming needs."""
+        engine, folder = self.engine, self.job.folder
+        state = engine.snapshot()
+        fixed = {n.removeprefix("other."): t.float() for n, t in state.items() if n.startswith("other.")}
+        if self.phase.name == "training":
+            for model, seed in enumerate(self.job.seeds):
+                others = {name: tensor[model] for name, tensor in fixed.items()}
+                for name, flat in ((files.LAST, engine.flat.master), (files.BEST, self.best)):
+                    weights = engine.flat.state(flat, model) | others
+                    files.write_tensors(files.seed_folder(folder, seed) / name, weights, step=str(engine.step))
+        state |= {
+            "step": torch.tensor(engine.step),
+            "phase": torch.tensor(self.phase.number),
+            "best": self.best,
+            "best_loss": self.best_loss,
+        }
+        files.write_tensors(folder / files.TRAINING, state)
+
+
+@contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """An event that SIGINT or SIGTERM sets; a second signal interrupts at once."""
+    stopped = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+
+    def handle(_: int, __: FrameType | None) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+        stopped.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
