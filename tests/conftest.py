@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 
 import himatch as hm
@@ -12,6 +13,7 @@ settings.register_profile(
     "default", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("default")
+torch.set_num_threads(1)  # tests run side by side
 
 
 def episode(

@@ -158,8 +158,9 @@ class SequencePolicy(nn.Module):
 def initialize(module: nn.Module, seeds: tuple[int, ...]) -> None:
     """Draw the weights of every model in the stack from its own seed, as GPT-2 does (normal, 0.02).
 
-    Outside transformers (embeddings of z, s and a, heads, encoders) PyTorch's defaults are used, as in the public
-    Decision Transformer. A model's weights depend on its seed alone, not on what it is stacked with.
+    Linear layers outside transformers (embeddings of z, s and a, heads, encoders) get PyTorch's default, as in the
+    public Decision Transformer. Its time embeddings start at unit size and drown the state; ours start small. A model's
+    weights depend on its seed alone, not on what it is stacked with.
     """
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     for name, layer in module.named_modules():
@@ -167,4 +168,4 @@ def initialize(module: nn.Module, seeds: tuple[int, ...]) -> None:
             if isinstance(layer, Linear):
                 layer.initialize(model, generator, 0.02 if "transformer" in name.lower() else None)
             elif isinstance(layer, Embedding):
-                layer.initialize(model, generator, 1.0 if "time" in name else 0.02)
+                layer.initialize(model, generator, 0.02)

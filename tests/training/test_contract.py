@@ -1,0 +1,224 @@
+"""Every method trains, saves, loads, resumes and predicts through one contract."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import himatch as hm
+from himatch.errors import DataError, HimatchError
+from himatch.policy import METHODS
+from himatch.policy.methods import method_from_spec, method_spec
+from himatch.training import Interrupted, loop
+
+TINY = {"context": 3, "layers": 1, "width": 16, "dropout": 0.1, "batch_size": 8, "steps": 12, "preset": "cpu"}
+LEARNED = {"m": 2, "target_window": 4, "look_ahead": 3}
+MODES = ("unsupervised", "joint", "frozen")
+VARIANTS: dict[str, hm.policy.Method] = {
+    **{name: hm.make_method(name) for name in ("bc", "dt", "cdt", "moments", "goal")},
+    **{name: hm.make_method(name, **LEARNED) for name in ("bdt", "dt-e2e")},
+    **{f"dt-ae {mode}": hm.DTAE(mode=mode, pretrain_steps=6, **LEARNED) for mode in MODES},
+    **{f"dt-cpc {mode}": hm.DTCPC(mode=mode, pretrain_steps=6, **LEARNED) for mode in MODES},
+    "bdt literal": hm.BDT(m=2, target_window=4, literal=True),
+    "cdt of two features": hm.CDT("x_velocity,z_velocity", bins=5),
+}
+each = pytest.mark.parametrize("name", VARIANTS)
+
+
+def weights(run: Path, seed: int, name: str = "last") -> dict[str, torch.Tensor]:
+    return load_file(run / f"seed-{seed}" / f"{name}.safetensors")
+
+
+def test_every_method_of_the_program_is_here() -> None:
+    assert {method.name for method in VARIANTS.values()} == set(METHODS)
+
+
+@each
+def test_train_save_load_predict(name: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    trained = hm.train(VARIANTS[name], hopper, out=tmp_path / "run", seed=3, seeds=2, split="paper", quiet=True, **TINY)
+    policy = hm.load(tmp_path / "run")
+    assert policy.method == VARIANTS[name]
+    assert policy.seeds == (3, 4)
+    assert policy.held_out is not None
+    assert len(policy.held_out) == len(policy.groups) == 10
+    episode = policy.held_out[0]
+    actions = policy.actions(episode)
+    assert actions.shape == (2, len(episode), 3)
+    assert np.abs(actions).max() <= 1.0
+    assert not np.array_equal(actions[0], actions[1])
+    np.testing.assert_array_equal(actions, trained.actions(episode))
+    assert policy.action_error([episode]).shape == (2,)
+    assert steps(tmp_path / "run", 4) == list(range(1, 13))
+    assert (tmp_path / "run" / "loss.png").exists()
+    assert weights(tmp_path / "run", 3, "best").keys() == weights(tmp_path / "run", 3).keys()
+
+
+@each
+def test_an_interrupted_run_ends_in_the_same_bits(
+    name: str, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = VARIANTS[name]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    hm.train(method, hopper, out=whole, seeds=2, quiet=True, **TINY)
+    for interruption in (5, 4):  # for a frozen encoder the first one falls into pretraining
+        _signal_after(interruption, monkeypatch)
+        with pytest.raises(Interrupted, match="--resume"):
+            hm.train(method, hopper, out=parts, seeds=2, quiet=True, resume=(parts / "run.json").exists(), **TINY)
+        monkeypatch.undo()
+    hm.train(method, hopper, out=parts, seeds=2, quiet=True, resume=True, **TINY)
+    for seed in (0, 1):
+        for kind in ("last", "best"):
+            for key, tensor in weights(whole, seed, kind).items():
+                assert torch.equal(tensor, weights(parts, seed, kind)[key]), key
+        assert steps(whole, seed) == steps(parts, seed) == list(range(1, 13))
+
+
+def steps(run: Path, seed: int) -> list[int]:
+    return [json.loads(line)["step"] for line in (run / f"seed-{seed}" / "metrics.jsonl").read_text().splitlines()]
+
+
+def _signal_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send SIGTERM to this process after some steps."""
+    step, done = loop.Engine._one_step, 0
+
+    def signalled(self: loop.Engine) -> None:
+        nonlocal done
+        step(self)
+        done += 1
+        if done == count:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(loop.Engine, "_one_step", signalled)
+
+
+@each
+def test_specs_round_trip(name: str) -> None:
+    assert method_from_spec(json.loads(json.dumps(method_spec(VARIANTS[name])))) == VARIANTS[name]
+
+
+def test_a_frozen_encoder_does_not_move(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    method = hm.DTAE(mode="frozen", pretrain_steps=6, m=2, target_window=4)
+    short, long = tmp_path / "short", tmp_path / "long"
+    hm.train(method, hopper, out=short, quiet=True, **{**TINY, "steps": 2})
+    hm.train(method, hopper, out=long, quiet=True, **{**TINY, "steps": 20})
+    for key, tensor in weights(short, 0).items():
+        assert torch.equal(tensor, weights(long, 0)[key]) == key.startswith("codes."), key
+
+
+def test_streamed_training_is_the_same_training(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    hm.write_minari(hopper, tmp_path / "hopper-v0")
+    mapped = hm.load_dataset(tmp_path / "hopper-v0", "hopper", mmap=tmp_path / "map")
+    for out, data in ((tmp_path / "a", hopper), (tmp_path / "b", mapped)):
+        hm.train(hm.CDT("x_velocity"), data, out=out, quiet=True, **TINY)
+    for key, tensor in weights(tmp_path / "a", 0).items():
+        torch.testing.assert_close(tensor, weights(tmp_path / "b", 0)[key])
+
+
+def test_the_gaussian_head_trains(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = hm.train(hm.DT(), hopper, out=tmp_path / "run", quiet=True, head="gaussian", **TINY)
+    assert policy.actions(hopper[0]).shape == (1, len(hopper[0]), 3)
+
+
+def test_matching_needs_no_dataset(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """Bin indices, normalisers, bins and provenance are in the folder."""
+    hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", split="paper", quiet=True, **TINY)
+    split = hm.paper_split(hopper)
+    stored = load_file(tmp_path / "run" / "episodes.safetensors")
+    policy = hm.load(tmp_path / "run")
+    bins = policy.statistic.aggregator.bins  # type: ignore[union-attr]
+    np.testing.assert_array_equal(stored["indices"].numpy(), bins.indices(split.train.observations[:, [5]]))
+    np.testing.assert_array_equal(stored["lengths"].numpy(), split.train.lengths)
+    assert policy.description["data"]["hash"] == split.train.content_hash
+    assert policy.description["versions"]["torch"] == torch.__version__
+    assert policy.held_out is not None
+    assert policy.held_out.content_hash == split.held_out.content_hash
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda d, o: hm.train(hm.CDT("hight"), d, out=o), "no feature 'hight'"),
+        (lambda d, o: hm.train(hm.DT(), d, out=o, context=500), "longer than every episode"),
+        (lambda d, o: hm.BDT(m=0), "m = 0"),
+        (lambda d, o: hm.BDT(target_window=0), "target window"),
+        (lambda d, o: hm.BDT(look_ahead=-1), "look-ahead"),
+        (lambda d, o: hm.DTAE(mode="both"), "mode"),
+        (lambda d, o: hm.make_method("ddt"), "unknown method 'ddt'"),
+        (lambda d, o: hm.make_method("bc", feature="reward"), "no setting 'feature'"),
+        (lambda d, o: hm.train(hm.DT(), d, out=o, preset="huge"), "unknown preset"),
+        (lambda d, o: hm.train(hm.DT(), d, out=o, seeds=0), "at least 1"),
+        (lambda d, o: hm.train(hm.DT(), d, out=o, split="half"), "split must be"),
+        (lambda d, o: hm.train(hm.DT(), d[:0], out=o), "no training episodes"),
+        (lambda d, o: hm.train(hm.DT(), d, out=o, trackers=("mlflow",)), "unknown tracker"),
+        (lambda d, o: hm.load(o), "not a run folder"),
+    ],
+)
+def test_bad_settings(call: object, message: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    with pytest.raises(HimatchError, match=message):
+        call(hopper, tmp_path / "run")  # type: ignore[operator]
+
+
+def test_resuming_something_else_is_refused(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    hm.train(hm.DT(), hopper, out=run, quiet=True, **TINY)
+    with pytest.raises(DataError, match="holds a run already"):
+        hm.train(hm.DT(), hopper, out=run, quiet=True, **TINY)
+    with pytest.raises(DataError, match="other data"):
+        hm.train(hm.DT(), hopper[:-1], out=run, quiet=True, resume=True, **TINY)
+    with pytest.raises(DataError, match="other settings"):
+        hm.train(hm.DT(), hopper, out=run, quiet=True, resume=True, **{**TINY, "width": 32})
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").touch()
+    with pytest.raises(DataError, match="not a run folder"):
+        hm.train(hm.DT(), hopper, out=tmp_path / "other", quiet=True, **TINY)
+
+
+@pytest.mark.parametrize("file", ["seed-0/last.safetensors", "normalizers.safetensors", "run.json"])
+def test_a_checkpoint_cut_in_half_is_refused(file: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    hm.train(hm.DT(), hopper, out=run, quiet=True, **TINY)
+    for cut, load in ((file, lambda: hm.load(run)), ("training.safetensors", lambda: resume(run, hopper))):
+        content = (run / cut).read_bytes()
+        (run / cut).write_bytes(content[: len(content) // 2])
+        with pytest.raises(DataError, match=Path(cut).name):
+            load()
+        (run / cut).write_bytes(content)
+
+
+def resume(run: Path, data: hm.TrajectoryDataset) -> hm.Policy:
+    return hm.train(hm.DT(), data, out=run, quiet=True, resume=True, **TINY)
+
+
+def test_weights_that_do_not_fit_are_refused(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    hm.train(hm.DT(), hopper, out=run, quiet=True, **TINY)
+    description = json.loads((run / "run.json").read_text())
+    description["model"]["width"] = 32
+    (run / "run.json").write_text(json.dumps(description))
+    with pytest.raises(DataError, match="do not fit"):
+        hm.load(run)
+
+
+def test_a_task_with_functions_must_be_registered_to_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from himatch.tasks import registry
+
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    arrays = {
+        "observations": np.random.default_rng(0).normal(size=(60, 2)),
+        "actions": np.zeros((60, 1)),
+        "lengths": [30, 30],
+    }
+    task = hm.register_task("rig", horizon=30, features={"speed": lambda obs, act, rew: abs(obs[:, 1])})
+    hm.train(hm.CDT("speed"), hm.load_dataset(arrays, task), out=tmp_path / "run", quiet=True, **TINY)
+    del registry._registry["rig"]
+    with pytest.raises(HimatchError, match="register the task first"):
+        hm.load(tmp_path / "run")
+    plain = hm.Task("logs", 30, features={"x": 0})
+    hm.train(hm.CDT("x"), hm.load_dataset(arrays, plain), out=tmp_path / "plain", quiet=True, **TINY)
+    assert hm.load(tmp_path / "plain").task.features["x"] == 0

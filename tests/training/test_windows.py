@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import himatch as hm
+from himatch.errors import DataError
+from himatch.policy.normalizers import Normalizers
+from himatch.tasks import Task
+from himatch.training.windows import CHUNK, DeviceWindows, Index, Prefetch, Shape, StreamedWindows, draw, make_windows
+
+CPU = torch.device("cpu")
+
+
+def dataset(lengths: list[int]) -> hm.TrajectoryDataset:
+    steps = sum(lengths)
+    observations = np.stack([np.arange(steps), np.repeat(np.arange(len(lengths)), lengths)], axis=1)
+    arrays = {"observations": observations, "actions": np.linspace(-1, 1, steps)[:, None], "lengths": lengths}
+    return hm.load_dataset(
+        {k: np.asarray(v) for k, v in arrays.items()}, Task("toy", 50, action_low=-1.0, action_high=1.0)
+    )
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=8), st.integers(1, 6))
+def test_the_index_holds_every_window_inside_an_episode(lengths: list[int], context: int) -> None:
+    if max(lengths) < context:
+        with pytest.raises(DataError, match="longer than every episode"):
+            Index.of(np.array(lengths), context)
+        return
+    index = Index.of(np.array(lengths), context)
+    expected, start = [], 0
+    for length in lengths:
+        for time in range(max(length - context + 1, 1)):
+            expected.append((start + time, time, start + length - 1))
+        start += length
+    assert list(zip(index.row, index.time, index.last, strict=True)) == expected
+    assert index.short == (min(lengths) < context)
+
+
+def raw(windows: DeviceWindows | StreamedWindows, chosen: list[int], ahead: list[int]) -> tuple[torch.Tensor, ...]:
+    """Batches with the normalisation undone."""
+    window, offset = np.array([chosen]), np.array([ahead])
+    if isinstance(windows, DeviceWindows):
+        batch = windows.batch(torch.from_numpy(window), torch.from_numpy(offset))
+    else:
+        batch = windows.normalizers(windows.gather(window, offset))
+    n = windows.normalizers
+    states = batch.states * n.state_std + n.state_mean
+    targets = states if batch.targets is None else batch.targets * n.state_std + n.state_mean
+    mask = torch.ones(1) if batch.mask is None else batch.mask
+    return states.round(), targets.round(), batch.times, mask
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_windows_stay_inside_their_episode(stream: bool) -> None:
+    data = dataset([6, 3, 9])
+    normalizers = Normalizers.fit(data, None, standardize_z=False)
+    windows = make_windows(data, None, Shape(4, 3, 5), normalizers, CPU, stream=stream)
+    assert isinstance(windows, StreamedWindows if stream else DeviceWindows)
+    everything = list(range(len(windows.index.row)))
+    states, targets, times, mask = raw(windows, everything, [2] * len(everything))
+    for i, (row, time, last) in enumerate(zip(windows.index.row, windows.index.time, windows.index.last, strict=True)):
+        rows = np.arange(row, row + 4)
+        np.testing.assert_array_equal(states[0, i, :, 0], np.minimum(rows, last))
+        np.testing.assert_array_equal(times[0, i], np.arange(time, time + 4))
+        np.testing.assert_array_equal(mask[0, i], rows <= last)
+        # The target starts two steps after the last of the window and repeats the episode's last state.
+        np.testing.assert_array_equal(targets[0, i, :, 0], np.minimum(row + 3 + 2 + np.arange(3), last))
+
+
+def test_literal_targets_start_with_the_window() -> None:
+    data = dataset([10])
+    windows = make_windows(data, None, Shape(4, 6, 0, True), Normalizers.fit(data, None, standardize_z=False), CPU)
+    _, targets, _, _ = raw(windows, [3], [0])
+    np.testing.assert_array_equal(targets[0, 0, :, 0], [3, 4, 5, 6, 7, 8])
+
+
+def test_streaming_gathers_what_the_device_would() -> None:
+    data = dataset([6, 3, 9])
+    z = np.random.default_rng(0).random((18, 5), dtype=np.float32)
+    normalizers = Normalizers.fit(data, z, standardize_z=True)
+    made = [make_windows(data, z, Shape(4, 3, 5), normalizers, CPU, stream=stream) for stream in (False, True)]
+    draws = draw((3,), 0, len(made[0].index.row), 7, 5)
+    assert isinstance(made[0], DeviceWindows)
+    assert isinstance(made[1], StreamedWindows)
+    prefetch = Prefetch(made[1])
+    for place in range(4):
+        on_device = made[0].batch(torch.from_numpy(draws.window[place]), torch.from_numpy(draws.ahead[place]))
+        streamed = made[1].normalizers(prefetch.batch(draws, 0, place))
+        for a, b in zip(on_device, streamed, strict=True):
+            torch.testing.assert_close(a, b)
+
+
+def test_draws_depend_on_seed_and_chunk_alone() -> None:
+    stacked, single = draw((4, 9), 2, 50, 8, 3), draw((9,), 2, 50, 8, 3)
+    np.testing.assert_array_equal(stacked.window[:, 1], single.window[:, 0])
+    np.testing.assert_array_equal(stacked.ahead[:, 1], single.ahead[:, 0])
+    assert not np.array_equal(single.window, draw((9,), 3, 50, 8, 3).window)
+    assert single.window.shape == (CHUNK, 1, 8)
+    assert single.ahead.max() == 3
+
+
+def test_mapped_data_is_streamed_on_a_cpu(tmp_path: Path) -> None:
+    data = dataset([6, 9])
+    hm.write_minari(data, tmp_path / "toy-v0")
+    mapped = hm.load_dataset(tmp_path / "toy-v0", data.task, mmap=tmp_path / "map")
+    windows = make_windows(mapped, None, Shape(4), Normalizers.fit(mapped, None, standardize_z=False), CPU)
+    assert isinstance(windows, StreamedWindows)
+    assert isinstance(windows.observations, np.memmap)
+
+
+def test_normalizers() -> None:
+    data = dataset([6, 9])
+    normalizers = Normalizers.fit(data, None, standardize_z=False)
+    states = normalizers.states(torch.tensor(data.observations))
+    torch.testing.assert_close(states.mean(0), torch.zeros(2), atol=1e-5, rtol=0)
+    torch.testing.assert_close(states.std(0, unbiased=False), torch.ones(2), atol=1e-5, rtol=0)
+    free = hm.load_dataset(
+        {"observations": np.zeros((4, 1)), "actions": np.array([[2.0], [4], [6], [3]]), "lengths": [4]}
+    )
+    unbounded = Normalizers.fit(free, None, standardize_z=False)
+    assert unbounded.raw_actions(torch.tensor([[-1.0], [1.0]])).ravel().tolist() == [2.0, 6.0]
+    assert torch.isfinite(unbounded.states(torch.zeros(1, 1))).all()
