@@ -48,18 +48,27 @@ def main() -> None:
                 quiet=True,
             )
             elapsed = time.perf_counter() - start
-            episodes = list(split.held_out)
-            half = len(episodes) // 2
-            own = policy.action_error(episodes)
-            other = policy.action_error(episodes, [*episodes[half:], *episodes[:half]])
-            last = json.loads((policy.folder / "seed-0" / "metrics.jsonl").read_text().splitlines()[-1])
-        ratios = ", ".join(f"{ratio:.2f}" for ratio in other / own)
-        print(
-            f"{text} {arguments.preset}: training loss {last['loss']:.4f}, validation {last['validation']:.4f}; held-out "
-            f"action error {np.mean(own):.4f}, with the other group's z {np.mean(other):.4f}; ratio per seed {ratios} "
-            f"({elapsed:.0f} s for {arguments.seeds} seeds)",
-            flush=True,
-        )
+            lines = (policy.folder / "seed-0" / "metrics.jsonl").read_text().splitlines()
+            rows = [json.loads(line) for line in lines]
+            best = min(rows, key=lambda row: row["validation"])
+            print(f"{text} {arguments.preset}: {elapsed:.0f} s for {arguments.seeds} seeds", flush=True)
+            report(hm.load(policy.folder, weights="best"), split, "best", best)
+            report(hm.load(policy.folder, weights="last"), split, "last", rows[-1])
+
+
+def report(policy: hm.Policy, split: hm.Split, weights: str, row: dict[str, float]) -> None:
+    """Errors under the episode's own statistic and under the other group's."""
+    episodes = list(split.held_out)
+    half = len(episodes) // 2
+    own = policy.action_error(episodes)
+    other = policy.action_error(episodes, [*episodes[half:], *episodes[:half]])
+    ratios = ", ".join(f"{ratio:.2f}" for ratio in other / own)
+    print(
+        f"  {weights} weights (seed 0: step {row['step']}, training loss {row['loss']:.4f}, validation "
+        f"{row['validation']:.4f}): held-out action error {np.mean(own):.4f}, with the other group's z "
+        f"{np.mean(other):.4f}; ratio per seed {ratios}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -71,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(command: Command) -> int:
     """Run a command; bad input becomes one line and exit code 2, repairs become notes on standard error."""
     with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what libraries say to programmers
         warnings.simplefilter("always", HimatchWarning)
         warnings.showwarning = _show_warning
         try:

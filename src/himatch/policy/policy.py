@@ -145,8 +145,8 @@ class Policy:
         return self.normalizers.raw_actions(self.agent.policy.action(chosen))
 
 
-def load(run: str | Path, *, weights: Literal["last", "best"] = "last", device: str | torch.device = "cpu") -> Policy:
-    """Load all seeds of a run folder."""
+def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: str | torch.device = "cpu") -> Policy:
+    """Load all seeds of a run folder: the weights that did best on the validation slice, or the last ones."""
     folder = Path(run)
     description = files.read_run(folder)
     try:

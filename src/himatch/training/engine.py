@@ -6,6 +6,7 @@ for a chunk of steps beforehand and everything it reports (losses) is left there
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -175,6 +176,7 @@ class Engine:
         """Compile the losses and record one whole step, falling back to what works."""
         if self._graph is not None or self.how == "compiled, no graph":
             return
+        logging.getLogger("torch._dynamo").setLevel(logging.ERROR)  # it warns of what it may safely ignore
         saved = self.snapshot()
         place = self._place.clone()
         if self._compiled:

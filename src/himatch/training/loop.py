@@ -75,14 +75,17 @@ class Loop:
         engine, steps = self.engine, self.phase.config.steps
         every = max(1, steps // LOOKS)
         pending: list[Tensor] = []
-        first, started, saved = engine.step, time.perf_counter(), time.perf_counter()
+        saved, first = time.perf_counter(), engine.step
+        started: float | None = None
         stack = len(self.job.seeds)
         title = f"{self.phase.name} {self.job.method.name}" + (f" x{stack}" if stack > 1 else "")
         with _signals() as stopped, progress_bar(title, steps, engine.step, quiet=self.quiet) as update:
             next_look = (engine.step // every + 1) * every
             for losses in engine.run(steps):
                 pending.append(losses)
-                rate = (engine.step - first) / (time.perf_counter() - started)
+                if started is None:  # the rate leaves out what compiling took
+                    first, started = engine.step, time.perf_counter()
+                rate = (engine.step - first) / max(time.perf_counter() - started, 1e-9)
                 update(engine.step, float(losses[-1].mean()), rate)
                 if engine.step >= min(next_look, steps):
                     self._look(torch.cat(pending).mean(0), rate)
