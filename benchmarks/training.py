@@ -17,7 +17,6 @@ import torch
 import himatch as hm
 from himatch.policy.agent import Agent
 from himatch.policy.methods import make_method
-from himatch.policy.normalizers import Normalizers
 from himatch.tasks import Task
 from himatch.training.config import configure
 from himatch.training.engine import Engine
@@ -43,8 +42,7 @@ def engine(data: hm.TrajectoryDataset, name: str, preset: str, stack: int, devic
     config = configure(preset)
     job = Job.prepare(method, _split(data, None, "none"), config, tuple(range(stack)), Path("unused"))
     with job.relabelled() as (z, _):
-        normalizers = Normalizers.fit(job.split.train, z, standardize_z=False)
-        windows = make_windows(job.train, z, job.shape, normalizers, device)
+        windows = make_windows(job.train, z, job.shape, job.normalizers(z), device)
     agent = Agent(method, config.model, job.widths, job.seeds).to(device)
     return Engine(agent, windows, config.train, device, **how)
 

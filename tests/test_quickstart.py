@@ -15,15 +15,16 @@ def test_quickstart_from_nothing_and_again(
 ) -> None:
     short = {**vars(hm.get_task("halfcheetah")), "horizon": 20}
     monkeypatch.setattr(quickstart, "get_task", lambda name: Task(**short))
-    quickstart.run_quickstart(tmp_path, episodes=16)
+    quickstart.run_quickstart(tmp_path, episodes=16, steps=20)
     folder = tmp_path / "halfcheetah-gaits-16-0-v0"
     first = hm.load_dataset(folder).content_hash
     output = capsys.readouterr().out
     assert "episodes    16" in output
     assert "mixture" in output
+    assert "told another's z" in output
     assert (tmp_path / "dataset.png").exists()
     monkeypatch.setattr(quickstart, "_generate", lambda *_: pytest.fail("the dataset was there already"))
-    quickstart.run_quickstart(tmp_path, episodes=16)
+    quickstart.run_quickstart(tmp_path, episodes=16, steps=20)
     assert hm.load_dataset(folder).content_hash == first
 
 

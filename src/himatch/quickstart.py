@@ -1,4 +1,4 @@
-"""From nothing to a picture: generate data, write it, load it back, inspect it, and weigh some targets against it."""
+"""From nothing to a trained policy: generate data, inspect it, weigh some targets against it, train on it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from himatch.data import TrajectoryDataset, load_dataset, paper_split, write_minari
+from himatch.data import Split, TrajectoryDataset, load_dataset, paper_split, write_minari
 from himatch.data.episodes import pack_trajectories
 from himatch.errors import HimatchError
 from himatch.features import resolve_feature
 from himatch.inspection import inspect_dataset, plot_report, show_report
+from himatch.policy import BC, CDT
 from himatch.targets import EpisodeReference, Target, demo, parse_target
 from himatch.tasks import Task, get_task
+from himatch.training import train
 from himatch.types import Trajectory
 
 TARGETS = ("normal(0.5,0.5)", "0.5*normal(-1,0.5)+0.5*normal(1.5,0.5)", "normal(8,1)")
 
 
-def run_quickstart(out: str | Path, episodes: int = 40, seed: int = 0) -> None:
-    """Run every stage; a dataset that is already there is reused."""
+def run_quickstart(out: str | Path, episodes: int = 40, seed: int = 0, steps: int = 1500) -> None:
+    """Run every stage; a dataset and policies that are already there are reused, interrupted ones continued."""
     if episodes < 15:
         raise HimatchError(f"the paper's split needs at least 15 episodes, got {episodes}")
     out, console, task = Path(out), Console(), get_task("halfcheetah")
@@ -37,7 +39,9 @@ def run_quickstart(out: str | Path, episodes: int = 40, seed: int = 0) -> None:
     dataset = load_dataset(folder)
     report = inspect_dataset(dataset)
     show_report(report, console)
-    _show_targets(dataset, console)
+    split = paper_split(dataset)
+    _show_targets(split, console)
+    _train(split, out / f"{folder.name}-{steps}-steps", steps, console)
     console.print(
         f"dataset: {folder}\npicture: {plot_report(report, out / 'dataset.png')}", highlight=False, soft_wrap=True
     )
@@ -77,10 +81,10 @@ def _gait(
     return Trajectory(np.array(observations), np.array(actions), np.array(rewards), observation)
 
 
-def _show_targets(dataset: TrajectoryDataset, console: Console) -> None:
-    train, held_out = paper_split(dataset)
-    feature = resolve_feature("x_velocity", dataset.task)
-    reference = EpisodeReference.of(train, feature, horizon=dataset.task.horizon)
+def _show_targets(split: Split, console: Console) -> None:
+    train, held_out = split
+    feature = resolve_feature("x_velocity", train.task)
+    reference = EpisodeReference.of(train, feature, horizon=train.task.horizon)
     targets: list[tuple[str, Target]] = [("held-out episode", demo(held_out[0]))]
     targets += [(text, parse_target(text)) for text in TARGETS]
     table = Table(title="x_velocity targets: how near the training episodes come (W1)", title_justify="left", box=None)
@@ -90,4 +94,20 @@ def _show_targets(dataset: TrajectoryDataset, console: Console) -> None:
     for name, target in targets:
         support, nearest, mixture = reference.support(target), reference.nearest(target), reference.mixture(target)
         table.add_row(name, f"{support.outside:.0%}", f"{nearest.distance:.3f}", f"{mixture.w1:.3f}")
+    console.print(table)
+
+
+def _train(split: Split, out: Path, steps: int, console: Console) -> None:
+    """A Categorical DT and a BC, and how much each listens to what it is told."""
+    table = Table(title="action error on held-out episodes", title_justify="left", box=None)
+    table.add_column("policy", header_style="bold")
+    for name in ("told its own z", "told another's z"):
+        table.add_column(name, justify="right", header_style="bold")
+    episodes = list(split.held_out)
+    half = len(episodes) // 2
+    others = [*episodes[half:], *episodes[:half]]  # the experts' statistics for the medium ones, and back
+    for method in (CDT("x_velocity"), BC()):
+        policy = train(method, split, out=out / method.name, preset="cpu", steps=steps, resume=True)
+        own, other = policy.action_error(episodes), policy.action_error(episodes, others)
+        table.add_row(method.name, f"{own.mean():.4f}", f"{other.mean():.4f}")
     console.print(table)

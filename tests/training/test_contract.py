@@ -179,7 +179,7 @@ def test_resuming_something_else_is_refused(hopper: hm.TrajectoryDataset, tmp_pa
         hm.train(hm.DT(), hopper, out=tmp_path / "other", quiet=True, **TINY)
 
 
-@pytest.mark.parametrize("file", ["seed-0/last.safetensors", "normalizers.safetensors", "run.json"])
+@pytest.mark.parametrize("file", ["seed-0/best.safetensors", "normalizers.safetensors", "run.json"])
 def test_a_checkpoint_cut_in_half_is_refused(file: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     run = tmp_path / "run"
     hm.train(hm.DT(), hopper, out=run, quiet=True, **TINY)

@@ -23,7 +23,7 @@ def engine(data: hm.TrajectoryDataset, seeds: tuple[int, ...], **changes: object
     method = hm.CDT("x_velocity")
     statistic = method.statistic(data.task).fit(data)
     z = statistic.relabel(data)
-    normalizers = Normalizers.fit(data, z, standardize_z=False)
+    normalizers = Normalizers.fit(data, z)
     agent = Agent(method, config.model, Widths(11, 3, 31, 1000), seeds)
     return Engine(agent, make_windows(data, z, Shape(config.model.context), normalizers, CPU), config.train, CPU)
 

@@ -59,7 +59,7 @@ def raw(windows: DeviceWindows | StreamedWindows, chosen: list[int], ahead: list
 @pytest.mark.parametrize("stream", [False, True])
 def test_windows_stay_inside_their_episode(stream: bool) -> None:
     data = dataset([6, 3, 9])
-    normalizers = Normalizers.fit(data, None, standardize_z=False)
+    normalizers = Normalizers.fit(data, None)
     windows = make_windows(data, None, Shape(4, 3, 5), normalizers, CPU, stream=stream)
     assert isinstance(windows, StreamedWindows if stream else DeviceWindows)
     everything = list(range(len(windows.index.row)))
@@ -75,7 +75,7 @@ def test_windows_stay_inside_their_episode(stream: bool) -> None:
 
 def test_literal_targets_start_with_the_window() -> None:
     data = dataset([10])
-    windows = make_windows(data, None, Shape(4, 6, 0, True), Normalizers.fit(data, None, standardize_z=False), CPU)
+    windows = make_windows(data, None, Shape(4, 6, 0, True), Normalizers.fit(data, None), CPU)
     _, targets, _, _ = raw(windows, [3], [0])
     np.testing.assert_array_equal(targets[0, 0, :, 0], [3, 4, 5, 6, 7, 8])
 
@@ -83,7 +83,7 @@ def test_literal_targets_start_with_the_window() -> None:
 def test_streaming_gathers_what_the_device_would() -> None:
     data = dataset([6, 3, 9])
     z = np.random.default_rng(0).random((18, 5), dtype=np.float32)
-    normalizers = Normalizers.fit(data, z, standardize_z=True)
+    normalizers = Normalizers.fit(data, z, "standard")
     made = [make_windows(data, z, Shape(4, 3, 5), normalizers, CPU, stream=stream) for stream in (False, True)]
     draws = draw((3,), 0, len(made[0].index.row), 7, 5)
     assert isinstance(made[0], DeviceWindows)
@@ -109,20 +109,27 @@ def test_mapped_data_is_streamed_on_a_cpu(tmp_path: Path) -> None:
     data = dataset([6, 9])
     hm.write_minari(data, tmp_path / "toy-v0")
     mapped = hm.load_dataset(tmp_path / "toy-v0", data.task, mmap=tmp_path / "map")
-    windows = make_windows(mapped, None, Shape(4), Normalizers.fit(mapped, None, standardize_z=False), CPU)
+    windows = make_windows(mapped, None, Shape(4), Normalizers.fit(mapped, None), CPU)
     assert isinstance(windows, StreamedWindows)
     assert isinstance(windows.observations, np.memmap)
 
 
+def test_a_flat_histogram_has_length_one() -> None:
+    data = dataset([4])
+    normalizers = Normalizers.fit(data, np.zeros((4, 62), dtype=np.float32), "histogram", bins=31)
+    flat = normalizers.z(torch.full((62,), 1 / 31)).view(2, 31)
+    torch.testing.assert_close(flat.norm(dim=1), torch.ones(2))
+
+
 def test_normalizers() -> None:
     data = dataset([6, 9])
-    normalizers = Normalizers.fit(data, None, standardize_z=False)
+    normalizers = Normalizers.fit(data, None)
     states = normalizers.states(torch.tensor(data.observations))
     torch.testing.assert_close(states.mean(0), torch.zeros(2), atol=1e-5, rtol=0)
     torch.testing.assert_close(states.std(0, unbiased=False), torch.ones(2), atol=1e-5, rtol=0)
     free = hm.load_dataset(
         {"observations": np.zeros((4, 1)), "actions": np.array([[2.0], [4], [6], [3]]), "lengths": [4]}
     )
-    unbounded = Normalizers.fit(free, None, standardize_z=False)
+    unbounded = Normalizers.fit(free, None)
     assert unbounded.raw_actions(torch.tensor([[-1.0], [1.0]])).ravel().tolist() == [2.0, 6.0]
     assert torch.isfinite(unbounded.states(torch.zeros(1, 1))).all()

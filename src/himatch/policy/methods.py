@@ -33,6 +33,7 @@ from himatch.information import (
     moment_based,
     return_based,
 )
+from himatch.policy.normalizers import Scaling
 from himatch.tasks import Task
 
 Mode = Literal["unsupervised", "joint", "frozen"]
@@ -41,10 +42,15 @@ MODES: tuple[Mode, ...] = ("unsupervised", "joint", "frozen")
 
 @dataclass(frozen=True)
 class Method:
-    """What every method says about itself. ``standardize`` scales z to unit spread, for statistics in feature units."""
+    """What every method says about itself.
+
+    ``scaling`` is how z is scaled before the network sees it: not at all, to unit spread (statistics in feature units),
+    or, for histograms of b bins, by the square root of b, so that the flat one has length one. Unscaled, a histogram is
+    a short vector beside the state, and the policy learns to do without it.
+    """
 
     name: ClassVar[str]
-    standardize: ClassVar[bool] = False
+    scaling: ClassVar[Scaling] = "none"
 
     def statistic(self, task: Task) -> InformationStatistic | LearnedStatistic | None:
         """What the policy is told; ``None`` for no context."""
@@ -80,6 +86,7 @@ class CDT(Method):
     """Categorical Decision Transformer: told the distribution of the feature over the rest of the episode."""
 
     name: ClassVar[str] = "cdt"
+    scaling: ClassVar[Scaling] = "histogram"
     feature: str = "reward"
     gamma: float = 1.0
     bins: int = PAPER_BINS
@@ -94,7 +101,7 @@ class MomentsDT(Method):
     """Told the first moments of the feature over the rest of the episode."""
 
     name: ClassVar[str] = "moments"
-    standardize: ClassVar[bool] = True
+    scaling: ClassVar[Scaling] = "standard"
     feature: str = "reward"
     gamma: float = 1.0
     order: int = 2
@@ -109,7 +116,7 @@ class GoalDT(Method):
     """Told the value of the feature at the end of the episode."""
 
     name: ClassVar[str] = "goal"
-    standardize: ClassVar[bool] = True
+    scaling: ClassVar[Scaling] = "standard"
     feature: str = "state"
 
     def statistic(self, task: Task) -> InformationStatistic:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -10,9 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.data import TrajectoryDataset
-from himatch.policy.agent import Batch
 from himatch.tasks import Task
 from himatch.types import Array
+
+if TYPE_CHECKING:
+    from himatch.policy.agent import Batch
+
+
+Scaling = Literal["none", "standard", "histogram"]
 
 
 @dataclass(frozen=True)
@@ -27,11 +33,15 @@ class Normalizers:
     z_std: Tensor | None = None
 
     @classmethod
-    def fit(cls, train: TrajectoryDataset, z: Array | None, *, standardize_z: bool) -> Normalizers:
+    def fit(cls, train: TrajectoryDataset, z: Array | None, scaling: Scaling = "none", bins: int = 1) -> Normalizers:
         """Take means and deviations from training episodes, the action range from the task (or the data)."""
         low, high = action_range(train.task, train.actions)
         mean, std = _moments(train.observations)
-        z_mean, z_std = _moments(z) if z is not None and standardize_z else (None, None)
+        z_mean, z_std = None, None
+        if z is not None and scaling == "standard":
+            z_mean, z_std = _moments(z)
+        elif z is not None and scaling == "histogram":
+            z_mean, z_std = torch.zeros(z.shape[1]), torch.full((z.shape[1],), bins**-0.5)
         return cls(mean, std, _tensor((low + high) / 2), _tensor((high - low) / 2), z_mean, z_std)
 
     def to(self, device: torch.device) -> Normalizers:

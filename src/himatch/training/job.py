@@ -19,10 +19,11 @@ from himatch.bins import Bins
 from himatch.data import Split, TrajectoryDataset, random_split, write_minari
 from himatch.errors import DataError
 from himatch.information import InformationStatistic, LearnedStatistic
-from himatch.policy import Method
+from himatch.policy import CDT, Method
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Widths
 from himatch.policy.methods import LearnedMethod, method_spec
+from himatch.policy.normalizers import Normalizers
 from himatch.targets import EpisodeReference
 from himatch.training.config import Preset
 from himatch.training.windows import Shape
@@ -96,6 +97,11 @@ class Job:
             shape = (self.train.steps, self.widths.z)
             mapped = np.lib.format.open_memmap(Path(place) / "z.npy", mode="w+", dtype=np.float32, shape=shape)
             yield self.statistic.relabel(self.train, out=mapped), validation
+
+    def normalizers(self, z: Array | None) -> Normalizers:
+        """What maps raw numbers to what the networks see, from all training episodes."""
+        bins = self.method.bins if isinstance(self.method, CDT) else 1
+        return Normalizers.fit(self.split.train, z, self.method.scaling, bins)
 
     # -- the run folder -----------------------------------------------------------------------------------------
 

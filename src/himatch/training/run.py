@@ -16,7 +16,6 @@ from himatch.policy import Method, Policy, load
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Agent, Batch
 from himatch.policy.methods import UnsupervisedMethod
-from himatch.policy.normalizers import Normalizers
 from himatch.tasks import Task
 from himatch.training.config import configure
 from himatch.training.engine import Engine
@@ -108,7 +107,7 @@ def _run(job: Job, device: torch.device, *, stream: bool | None, trackers: tuple
     state = files.read_tensors(job.folder / files.TRAINING) if (job.folder / files.TRAINING).is_file() else None
     logs = make_trackers(trackers, job.folder, job.describe())
     with job.relabelled() as (z, validation_z):
-        normalizers = Normalizers.fit(job.split.train, z, standardize_z=job.method.standardize)
+        normalizers = job.normalizers(z)
         files.write_tensors(job.folder / files.NORMALIZERS, normalizers.tensors())
         windows = make_windows(job.train, z, job.shape, normalizers, device, stream=stream)
         validation = None
