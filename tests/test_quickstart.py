@@ -21,7 +21,7 @@ def test_quickstart_from_nothing_and_again(
     output = capsys.readouterr().out
     assert "episodes    16" in output
     assert "mixture" in output
-    assert "told another's z" in output
+    assert "always the mean action" in output
     assert (tmp_path / "dataset.png").exists()
     monkeypatch.setattr(quickstart, "_generate", lambda *_: pytest.fail("the dataset was there already"))
     quickstart.run_quickstart(tmp_path, episodes=16, steps=20)
