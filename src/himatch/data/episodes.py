@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch.data.checks import as_array, check_columns, flat_column, listed, observation_columns
 from himatch.data.files import reading
@@ -14,7 +16,7 @@ from himatch.data.flat import read_flat
 from himatch.data.packed import Allocate, Packed, in_memory
 from himatch.errors import DataError
 from himatch.tasks import Task
-from himatch.types import Trajectory
+from himatch.types import Array, Trajectory
 
 END_FLAGS = ("terminals", "terminations", "dones")
 
@@ -88,42 +90,73 @@ def pack_episodes(
     if not episodes:
         raise DataError(f"{where}: there are no episodes in it")
     rewarded = "rewards" in episodes[0]
-    checked = [_episode(episode, f"{where}: episode {i}", rewarded) for i, episode in enumerate(episodes)]
-    width = observation_columns(checked[0]["observations"].shape[1], task, where)
-    actions_width = checked[0]["actions"].shape[1]
-    total = sum(len(episode["actions"]) for episode in checked)
-    observations, actions = allocate("observations", (total, width)), allocate("actions", (total, actions_width))
-    rewards = allocate("rewards", (total,)) if rewarded else None
-    finals = np.zeros((len(checked), width), dtype=np.float32)
-    lengths = np.array([len(episode["actions"]) for episode in checked], dtype=np.int64)
+    checked = [check_episode(episode, f"{where}: episode {i}", rewarded) for i, episode in enumerate(episodes)]
+    return pack_checked(checked, sum(len(episode.actions) for episode in checked), where, task, allocate)
+
+
+@dataclass(frozen=True)
+class CheckedEpisode:
+    """One episode whose columns fit together, before its rows are copied."""
+
+    observations: NDArray[Any]
+    actions: NDArray[Any]
+    rewards: NDArray[Any] | None
+    terminated: bool
+    final: NDArray[Any] | None
+    label: str | None
+    where: str
+
+
+def pack_checked(
+    episodes: Iterable[CheckedEpisode], total: int, where: str, task: Task | None, allocate: Allocate
+) -> Packed:
+    """Copy episode after episode into arrays of ``total`` rows; a generator's are in memory one at a time."""
+    observations = actions = rewards = None
+    seen: list[CheckedEpisode] = []
+    finals: list[Array] = []
+    lengths: list[int] = []
     row = 0
-    with np.errstate(over="ignore", invalid="ignore"):
-        for i, episode in enumerate(checked):
-            if episode["observations"].shape[1] != checked[0]["observations"].shape[1] or (
-                episode["actions"].shape[1] != actions_width
-            ):
-                raise DataError(f"{where}: the widths of episode {i} differ from those of episode 0")
-            rows = slice(row, row + lengths[i])
-            observations[rows] = episode["observations"][:, :width]
-            actions[rows] = episode["actions"]
+    for episode in episodes:
+        width, steps = observation_columns(episode.observations.shape[1], task, episode.where), len(episode.actions)
+        if observations is None or actions is None:
+            observations = allocate("observations", (total, width))
+            actions = allocate("actions", (total, episode.actions.shape[1]))
+            rewards = None if episode.rewards is None else allocate("rewards", (total,))
+        if width != observations.shape[1] or episode.actions.shape[1] != actions.shape[1]:
+            raise DataError(f"{episode.where}: its widths differ from those of the episodes before")
+        if row + steps > total:
+            raise DataError(f"{where}: metadata names {total} steps, the episodes hold more")
+        rows = slice(row, row + steps)
+        with np.errstate(over="ignore", invalid="ignore"):
+            observations[rows] = episode.observations[:, :width]
+            actions[rows] = episode.actions
             if rewards is not None:
-                rewards[rows] = episode["rewards"]
-            if episode["final"] is not None:
-                finals[i] = episode["final"][:width]
-            row += lengths[i]
+                rewards[rows] = episode.rewards
+            final = np.zeros(width) if episode.final is None else episode.final[:width]
+            finals.append(np.asarray(final, dtype=np.float32))
+        # What is kept of an episode holds no rows.
+        nothing = np.empty((0, 0))
+        seen.append(replace(episode, observations=nothing, actions=nothing, rewards=None))
+        lengths.append(steps)
+        row += steps
+    if observations is None or actions is None:
+        raise DataError(f"{where}: there are no episodes in it")
+    if row != total:
+        raise DataError(f"{where}: metadata names {total} steps, the episodes hold {row}; the set is incomplete")
     return Packed(
         observations,
         actions,
         rewards,
-        lengths,
-        np.array([episode["terminated"] for episode in checked], dtype=bool),
-        finals,
-        np.array([episode["final"] is not None for episode in checked], dtype=bool),
-        tuple(episode["label"] for episode in checked),
+        np.array(lengths, dtype=np.int64),
+        np.array([episode.terminated for episode in seen], dtype=bool),
+        np.stack(finals),
+        np.array([episode.final is not None for episode in seen], dtype=bool),
+        tuple(episode.label for episode in seen),
     )
 
 
-def _episode(episode: Mapping[str, Any], where: str, rewarded: bool) -> dict[str, Any]:
+def check_episode(episode: Mapping[str, Any], where: str, rewarded: bool) -> CheckedEpisode:
+    """Refuse an episode whose columns are missing, do not fit together or go on after a termination."""
     for name in ("observations", "actions"):
         if name not in episode:
             raise DataError(f"{where} has no {name!r} (found: {listed(sorted(episode))})")
@@ -150,10 +183,12 @@ def _episode(episode: Mapping[str, Any], where: str, rewarded: bool) -> dict[str
     if final is not None and (final.shape != columns["observations"].shape[1:] or final.dtype.kind not in "fiub"):
         raise DataError(f"{where}: the final observation ({final.dtype} of shape {final.shape}) is not like the others")
     label = episode.get("label")
-    return {
-        **columns,
-        "rewards": flat_column(others["rewards"], "rewards", where) if rewarded else None,
-        "terminated": terminated,
-        "final": final,
-        "label": None if label is None else str(label),
-    }
+    return CheckedEpisode(
+        columns["observations"],
+        columns["actions"],
+        flat_column(others["rewards"], "rewards", where) if rewarded else None,
+        terminated,
+        final,
+        None if label is None else str(label),
+        where,
+    )

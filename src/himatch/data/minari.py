@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import numpy as np
 
-from himatch.data.checks import check_columns, flat_column, listed, observation_columns
+from himatch.data.checks import listed
+from himatch.data.episodes import CheckedEpisode, check_episode, pack_checked
 from himatch.data.files import reading
 from himatch.data.packed import Allocate, Packed
 from himatch.errors import DataError, TaskError
@@ -101,7 +101,10 @@ def read_minari(folder: MinariFolder, task: Task | None, allocate: Allocate) -> 
         raise DataError(f"{where}: unknown Minari data format {form!r}; known are hdf5, arrow and parquet")
     with reading(where):
         episodes = _hdf5_episodes(folder) if form == "hdf5" else _arrow_episodes(folder, form)
-        return _pack(episodes, folder, task, allocate)
+        total = folder.metadata.get("total_steps")
+        if not isinstance(total, int) or total < 1:
+            raise DataError(f"{where}: metadata does not say how many steps there are (total_steps)")
+        return pack_checked(episodes, total, where, task, allocate)
 
 
 def _check_space(serialized: object, what: str) -> None:
@@ -117,20 +120,7 @@ def _check_space(serialized: object, what: str) -> None:
         raise refusal(what, "pixels" if len(space["shape"]) == 3 else f"an array of shape {space['shape']}", DataError)
 
 
-@dataclass(frozen=True)
-class _Episode:
-    """One stored episode before its rows are copied: T + 1 observations, T of everything else."""
-
-    observations: Any
-    actions: Any
-    rewards: Any
-    terminated: bool
-    has_final: bool
-    label: str | None
-    where: str
-
-
-def _hdf5_episodes(folder: MinariFolder) -> Iterator[_Episode]:
+def _hdf5_episodes(folder: MinariFolder) -> Iterator[CheckedEpisode]:
     path = folder.data / MAIN_FILE
     with h5py.File(path, "r") as file:
         count = _episode_count(folder, len(file))
@@ -147,10 +137,10 @@ def _hdf5_episodes(folder: MinariFolder) -> Iterator[_Episode]:
                 if column is None:
                     raise DataError(f"{where} has no {name!r} (found: {listed(group)})")
                 columns[name] = column[...]
-            yield _episode(columns, dict(group.attrs), where)
+            yield _episode(folder, columns, dict(group.attrs), where)
 
 
-def _arrow_episodes(folder: MinariFolder, form: str) -> Iterator[_Episode]:
+def _arrow_episodes(folder: MinariFolder, form: str) -> Iterator[CheckedEpisode]:
     try:
         import pyarrow.dataset as arrow
         from pyarrow.types import is_fixed_size_list
@@ -177,7 +167,7 @@ def _arrow_episodes(folder: MinariFolder, form: str) -> Iterator[_Episode]:
             # The last row of everything but the observations is padding.
             columns[name] = values if name == "observations" else values[:-1]
         attributes = json.loads((place / METADATA).read_text()) if (place / METADATA).is_file() else {}
-        yield _episode(columns, attributes if isinstance(attributes, dict) else {}, where)
+        yield _episode(folder, columns, attributes if isinstance(attributes, dict) else {}, where)
 
 
 def _episode_count(folder: MinariFolder, stored: int) -> int:
@@ -187,76 +177,22 @@ def _episode_count(folder: MinariFolder, stored: int) -> int:
     return stored
 
 
-def _episode(columns: dict[str, Any], attributes: dict[str, Any], where: str) -> _Episode:
-    observations, actions, rewards = columns["observations"], columns["actions"], columns["rewards"]
+def _episode(folder: MinariFolder, columns: dict[str, Any], attributes: dict[str, Any], where: str) -> CheckedEpisode:
+    observations, actions = columns["observations"], columns["actions"]
     if actions.shape[:1] == (0,):
         raise DataError(f"{where} has no steps; drop it from the data")
     if not observations.shape or not actions.shape or observations.shape[0] != actions.shape[0] + 1:
         raise DataError(
             f"{where}: expected one observation more than actions, got shapes {observations.shape} and {actions.shape}"
         )
-    check_columns(observations[:-1], actions, [("rewards", rewards), ("terminations", columns["terminations"])], where)
-    ended = flat_column(columns["terminations"], "terminations", where).astype(bool)
-    if ended[:-1].any():
-        raise DataError(f"{where}: terminates at step {int(np.argmax(ended))} and goes on; it is not one episode")
     label = attributes.get("label")
-    if isinstance(label, bytes):
-        label = label.decode()
-    return _Episode(
-        observations,
-        actions,
-        rewards,
-        bool(ended[-1]),
-        bool(attributes.get("has_final_observation", True)),
-        None if label is None else str(label),
-        where,
-    )
-
-
-def _pack(episodes: Iterator[_Episode], folder: MinariFolder, task: Task | None, allocate: Allocate) -> Packed:
-    """Copy episode after episode; only one is in memory beside the packed arrays."""
-    where, total = str(folder.data), folder.metadata.get("total_steps")
-    if not isinstance(total, int) or total < 1:
-        raise DataError(f"{where}: metadata does not say how many steps there are (total_steps)")
-    lengths: list[int] = []
-    terminated, has_final, labels, finals = [], [], [], []
-    observations = actions = rewards = None
-    row = 0
-    for episode in episodes:
-        width = observation_columns(episode.observations.shape[1], task, episode.where)
-        steps = episode.actions.shape[0]
-        if observations is None or actions is None:
-            observations = allocate("observations", (total, width))
-            actions = allocate("actions", (total, episode.actions.shape[1]))
-            rewards = allocate("rewards", (total,)) if folder.has_rewards else None
-        if width != observations.shape[1] or episode.actions.shape[1] != actions.shape[1]:
-            raise DataError(f"{episode.where}: its widths differ from those of the episodes before")
-        if row + steps > total:
-            raise DataError(f"{where}: metadata names {total} steps, the episodes hold more")
-        rows = slice(row, row + steps)
-        with np.errstate(over="ignore", invalid="ignore"):
-            seen = np.asarray(episode.observations[:, :width])
-            observations[rows] = seen[:-1]
-            actions[rows] = episode.actions[...]
-            if rewards is not None:
-                rewards[rows] = flat_column(episode.rewards, "rewards", episode.where)
-            finals.append(seen[-1].astype(np.float32))
-        lengths.append(steps)
-        terminated.append(episode.terminated)
-        has_final.append(episode.has_final)
-        labels.append(episode.label)
-        row += steps
-    if observations is None or actions is None:
-        raise DataError(f"{where}: there are no episodes in it")
-    if row != total:
-        raise DataError(f"{where}: metadata names {total} steps, the episodes hold {row}; the set is incomplete")
-    return Packed(
-        observations,
-        actions,
-        rewards,
-        np.array(lengths, dtype=np.int64),
-        np.array(terminated, dtype=bool),
-        np.stack(finals),
-        np.array(has_final, dtype=bool),
-        tuple(labels),
-    )
+    episode = {
+        "observations": observations[:-1],
+        "actions": actions,
+        "rewards": columns["rewards"] if folder.has_rewards else None,
+        "terminations": columns["terminations"],
+        "final_observation": observations[-1] if attributes.get("has_final_observation", True) else None,
+        "label": label.decode() if isinstance(label, bytes) else label,
+    }
+    given = {name: value for name, value in episode.items() if value is not None}
+    return check_episode(given, where, folder.has_rewards)
