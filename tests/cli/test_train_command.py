@@ -1,0 +1,113 @@
+"""``himatch train`` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import types
+from pathlib import Path
+
+import pytest
+
+import himatch as hm
+from himatch.cli import main
+from himatch.training.reporting import make_trackers
+
+TINY = ["--preset", "cpu", "--steps", "8", "--width", "16", "--layers", "1", "--context", "3", "--batch-size", "8"]
+
+
+@pytest.fixture
+def source(hopper: hm.TrajectoryDataset, tmp_path: Path) -> str:
+    return str(hm.write_minari(hopper, tmp_path / "hopper-v0"))
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        main(list(arguments))
+    return int(stopped.value.code or 0)
+
+
+def test_train_and_resume(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["train", "--method", "cdt", "--feature", "x_velocity", "--data", source, "--out", str(tmp_path / "run")]
+    assert run(*command, *TINY, "--seeds", "2") == 0
+    assert "held-out action error" in capsys.readouterr().out
+    assert hm.load(tmp_path / "run").seeds == (0, 1)
+    assert run(*command, *TINY, "--seeds", "2") == 2
+    assert "--resume" in capsys.readouterr().err
+    assert run(*command, *TINY, "--seeds", "2", "--resume") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        (["--method", "ddt"], "unknown method 'ddt'"),
+        (["--method", "cdt", "--feature", "speed"], "no feature 'speed'"),
+        (["--method", "bdt", "--m", "0"], "m = 0"),
+        (["--method", "bc", "--bins", "3"], "no setting 'bins'"),
+        (["--method", "dt", "--context", "900"], "longer than every episode"),
+        (["--method", "dt", "--preset", "huge"], "unknown preset 'huge'"),
+        (["--method", "dt", "--width", "10", "--heads", "3"], "heads"),
+        (["--method", "dt", "--data", "nowhere.hdf5"], "nowhere.hdf5"),
+        (["--method", "dt", "--track", "abacus"], "unknown tracker"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], fragment: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    defaults = {"--data": source, "--out": str(tmp_path / "run"), **dict(zip(TINY[::2], TINY[1::2], strict=True))}
+    assert run("train", *(x for pair in {**defaults, **given}.items() for x in pair)) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert fragment in lines[0]
+
+
+def test_settings_are_checked_before_data_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", "--method", "dt", "--data", "nowhere", "--out", str(tmp_path / "run"), "--dropout", "2") == 2
+    assert "dropout" in capsys.readouterr().err
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(source: str, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "himatch", "train", "--method", "dt", "--data", source, "--out", str(out)]
+    command += [*TINY[:2], "--steps", "100000", *TINY[4:]]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment)
+    deadline = time.monotonic() + 60
+    # Rows of metrics come every fiftieth of the run; the bar is up as soon as the file is there.
+    while not (out / "seed-0" / "metrics.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "continue with --resume" in stderr
+    assert "Traceback" not in stderr
+    assert (out / "training.safetensors").exists()
+    assert hm.load(out, weights="last").seeds == (0,)
+
+
+def test_trackers_get_every_row(hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, dict[str, float]]] = []
+    fake = types.SimpleNamespace(
+        init=lambda **_: None,
+        log=lambda values, step: seen.append((step, values)),
+        finish=lambda: seen.append((-1, {})),
+    )
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    small = {"preset": "cpu", "steps": 4, "width": 16, "context": 3, "seeds": 2, "quiet": True}
+    hm.train(hm.BC(), hopper, out=tmp_path / "run", trackers=("wandb",), **small)  # type: ignore[arg-type]
+    assert [step for step, _ in seen] == [1, 2, 3, 4, -1]
+    assert {"seed-0/loss", "seed-1/validation"} <= seen[0][1].keys()
+    rows = [json.loads(line) for line in (tmp_path / "run" / "seed-1" / "metrics.jsonl").read_text().splitlines()]
+    assert rows[2]["loss"] == seen[2][1]["seed-1/loss"]
+
+
+def test_a_tracker_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    with pytest.raises(hm.HimatchError, match=r"himatch\[trackio\]"):
+        make_trackers(("trackio",), tmp_path, {})
