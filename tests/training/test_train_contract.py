@@ -179,6 +179,13 @@ def test_resuming_something_else_is_refused(hopper: hm.TrajectoryDataset, tmp_pa
         hm.train(hm.DT(), hopper, out=tmp_path / "other", quiet=True, **TINY)
 
 
+def test_what_a_killed_run_left_is_written_over(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    for name in (".run.123.json", "episodes.safetensors"):
+        (tmp_path / name).touch()
+    hm.train(hm.CDT(), hopper, out=tmp_path, quiet=True, **TINY)
+    assert hm.load(tmp_path).seeds == (0,)
+
+
 @pytest.mark.parametrize("file", ["seed-0/best.safetensors", "normalizers.safetensors", "run.json"])
 def test_a_checkpoint_cut_in_half_is_refused(file: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     run = tmp_path / "run"

@@ -84,8 +84,12 @@ def train(
 def _check_folder(folder: Path, *, resume: bool) -> None:
     if (folder / files.RUN).exists() and not resume:
         raise DataError(f"{folder} holds a run already; pass --resume to continue it, or choose another folder")
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / files.RUN).exists())):
-        raise DataError(f"{folder} exists and is not a run folder; choose another one")
+    # What a run leaves that was killed before it had begun may be written over, anything else may not.
+    ours = {files.RUN, files.EPISODES, files.HELD_OUT, files.NORMALIZERS}
+    if folder.exists() and not (folder / files.RUN).exists():
+        foreign = not folder.is_dir() or any(p.name not in ours and p.name[0] != "." for p in folder.iterdir())
+        if foreign:
+            raise DataError(f"{folder} exists and is not a run folder; choose another one")
 
 
 def _split(data: TrajectoryDataset | Split | str | Path, task: str | Task | None, split: SplitName) -> Split:
