@@ -17,6 +17,7 @@ quickstart: .venv/run.stamp
 benchmark: .venv/test.stamp
 	$(BIN)/python benchmarks/relabelling.py
 	$(BIN)/python benchmarks/loading.py
+	$(BIN)/python benchmarks/training.py --preset paper cpu --reference
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
