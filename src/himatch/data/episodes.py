@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.data.checks import as_array, check_columns, flat_column, listed, observation_columns
-from himatch.data.files import reading
 from himatch.data.flat import read_flat
 from himatch.data.packed import Allocate, Packed, in_memory
 from himatch.errors import DataError
+from himatch.files import reading
 from himatch.tasks import Task
 from himatch.types import Array, Trajectory
 

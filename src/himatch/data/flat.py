@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.data.checks import Column, check_columns, flat_column, listed, observation_columns
-from himatch.data.files import reading
 from himatch.data.packed import BLOCK, Allocate, Packed
 from himatch.errors import DataError, HimatchWarning
+from himatch.files import reading
 from himatch.tasks import Task
 from himatch.types import Array
 

@@ -14,7 +14,6 @@ import h5py
 from himatch.data.checks import check_packed
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.episodes import pack_episodes, pack_trajectories, read_arrays, read_npz
-from himatch.data.files import new_folder, reading
 from himatch.data.flat import read_d4rl
 from himatch.data.minari import METADATA, datasets_root, download, find_folder, read_minari
 from himatch.data.packed import (
@@ -30,6 +29,7 @@ from himatch.data.packed import (
 from himatch.data.pickles import read_pickle
 from himatch.data.tables import read_table
 from himatch.errors import DataError, HimatchWarning
+from himatch.files import new_folder, reading
 from himatch.tasks import Task, get_task, task_names
 from himatch.types import Trajectory
 

@@ -13,9 +13,9 @@ import h5py
 
 from himatch.data.checks import listed
 from himatch.data.episodes import CheckedEpisode, check_episode, pack_checked
-from himatch.data.files import reading
 from himatch.data.packed import Allocate, Packed
 from himatch.errors import DataError, TaskError
+from himatch.files import reading
 from himatch.tasks import Task, get_task, task_of_environment
 from himatch.tasks.spaces import refusal
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from himatch.data.checks import listed
-from himatch.data.files import reading
 from himatch.errors import DataError
+from himatch.files import reading
 
 
 class _Dtype:

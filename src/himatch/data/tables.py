@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from himatch.data.checks import listed
 from himatch.data.episodes import pack_episodes
-from himatch.data.files import reading
 from himatch.data.packed import Allocate, Packed
 from himatch.errors import DataError
+from himatch.files import reading
 from himatch.tasks import Task
 
 

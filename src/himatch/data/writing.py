@@ -13,9 +13,9 @@ import numpy as np
 
 from himatch._version import __version__
 from himatch.data.dataset import TrajectoryDataset
-from himatch.data.files import new_folder
 from himatch.data.minari import MAIN_FILE, METADATA
 from himatch.errors import DataError
+from himatch.files import new_folder
 from himatch.tasks import Task
 from himatch.types import Trajectory
 

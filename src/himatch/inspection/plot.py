@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from himatch.data.files import new_file
 from himatch.errors import HimatchError
+from himatch.files import new_file
 from himatch.inspection.report import GROUP_SIZE, DatasetReport, FeatureReport
 
 if TYPE_CHECKING:

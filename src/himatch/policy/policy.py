@@ -16,6 +16,7 @@ from himatch.data import TrajectoryDataset, load_dataset
 from himatch.errors import DataError, HimatchError
 from himatch.information import InformationStatistic, LearnedStatistic
 from himatch.nn.policy import ModelConfig
+from himatch.nn.tensors import read_tensors
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Agent, Batch, Widths
 from himatch.policy.methods import LearnedMethod, Method, method_from_spec
@@ -159,13 +160,13 @@ def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: 
         raise DataError(f"{folder / files.RUN}: incomplete or from another version ({reason})") from None
     agent = Agent(method, config, widths, seeds)
     name = {"last": files.LAST, "best": files.BEST}[weights]
-    stored = [files.read_tensors(files.seed_folder(folder, seed) / name) for seed in seeds]
+    stored = [read_tensors(files.seed_folder(folder, seed) / name) for seed in seeds]
     try:
         agent.load_state_dict({key: torch.stack([part[key] for part in stored]) for key in stored[0]})
     except (RuntimeError, KeyError) as reason:
         raise DataError(f"{folder}: the weights do not fit {files.RUN} ({str(reason).splitlines()[0]})") from None
     where = torch.device(device)
-    normalizers = Normalizers(**files.read_tensors(folder / files.NORMALIZERS)).to(where)
+    normalizers = Normalizers(**read_tensors(folder / files.NORMALIZERS)).to(where)
     statistic = _statistic(description, method, task)
     return Policy(agent.to(where), normalizers, statistic, task, folder, description)
 

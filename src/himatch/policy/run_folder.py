@@ -14,19 +14,10 @@
 from __future__ import annotations
 
 import json
-import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
-
-from himatch._version import __version__
-from himatch.data.files import new_file
 from himatch.errors import DataError, HimatchError, TaskError
 from himatch.tasks import Task, get_task
 
@@ -38,12 +29,6 @@ LAST, BEST, METRICS = "last.safetensors", "best.safetensors", "metrics.jsonl"
 def seed_folder(run: Path, seed: int) -> Path:
     """Where one seed's weights and metrics lie."""
     return run / f"seed-{seed}"
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON, whole or not at all."""
-    with new_file(path) as partial:
-        partial.write_text(json.dumps(content, indent=1))
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -58,32 +43,6 @@ def read_run(folder: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or "method" not in content:
         raise DataError(f"{path}: not the description of a run")
     return content
-
-
-def write_tensors(path: Path, tensors: dict[str, Tensor], **facts: str) -> None:
-    """Write tensors, whole or not at all."""
-    with new_file(path) as partial:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial, facts)
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read tensors; a missing, cut or foreign file is refused by name."""
-    if not path.is_file():
-        raise DataError(f"{path} is missing; the run folder is incomplete")
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError, ValueError) as reason:
-        raise DataError(f"{path}: damaged or cut short ({str(reason).splitlines()[0]}); train again") from None
-
-
-def versions() -> dict[str, str]:
-    """What this was made with."""
-    return {
-        "himatch": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-    }
 
 
 @dataclass(frozen=True)

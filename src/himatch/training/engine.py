@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from himatch.errors import HimatchWarning
+from himatch.nn.flat import FlatParameters, clip_per_model
 from himatch.policy.agent import Agent, Batch
 from himatch.training.config import TrainConfig
-from himatch.training.flat import FlatParameters, clip_per_model
 from himatch.training.windows import CHUNK, DeviceWindows, Draws, Prefetch, StreamedWindows, Windows, draw
 
 Losses = Callable[[Batch], tuple[Tensor, Tensor]]

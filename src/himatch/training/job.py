@@ -18,7 +18,9 @@ from himatch.aggregators import Histogram
 from himatch.bins import Bins
 from himatch.data import Split, TrajectoryDataset, random_split, write_minari
 from himatch.errors import DataError
+from himatch.files import write_json
 from himatch.information import InformationStatistic, LearnedStatistic
+from himatch.nn.tensors import versions, write_tensors
 from himatch.policy import CDT, Method
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Widths
@@ -128,7 +130,7 @@ class Job:
                 "train": split.train_index.tolist(),
                 "held_out": split.held_out_index.tolist(),
             },
-            "versions": files.versions(),
+            "versions": versions(),
         }
         plain: dict[str, Any] = json.loads(json.dumps(description))
         return plain
@@ -136,10 +138,10 @@ class Job:
     def write(self) -> None:
         """Write what does not change during training; the description last, since its presence makes a run folder."""
         if isinstance(self.statistic, InformationStatistic):
-            files.write_tensors(self.folder / files.EPISODES, self._episodes(self.statistic))
+            write_tensors(self.folder / files.EPISODES, self._episodes(self.statistic))
         if len(self.split.held_out):
             write_minari(self.split.held_out, self.folder / files.HELD_OUT, overwrite=True)
-        files.write_json(self.folder / files.RUN, self.describe())
+        write_json(self.folder / files.RUN, self.describe())
 
     def _episodes(self, statistic: InformationStatistic) -> dict[str, Tensor]:
         """The training episodes as targets see them."""

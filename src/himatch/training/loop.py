@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from himatch.nn.tensors import write_tensors
 from himatch.policy import run_folder as files
+from himatch.progress import interruptible, progress_bar
 from himatch.training.config import TrainConfig
 from himatch.training.engine import Engine, learning_rate
 from himatch.training.job import Job
-from himatch.training.reporting import Metrics, Tracker, progress_bar
+from himatch.training.reporting import Metrics, Tracker
 from himatch.training.windows import DeviceWindows
 
 VALIDATION_WINDOWS = 1024
@@ -79,14 +76,14 @@ class Loop:
         started: float | None = None
         stack = len(self.job.seeds)
         title = f"{self.phase.name} {self.job.method.name}" + (f" x{stack}" if stack > 1 else "")
-        with _signals() as stopped, progress_bar(title, steps, engine.step, quiet=self.quiet) as update:
+        with interruptible() as stopped, progress_bar(title, steps, engine.step, quiet=self.quiet) as update:
             next_look = (engine.step // every + 1) * every
             for losses in engine.run(steps):
                 pending.append(losses)
                 if started is None:  # the rate leaves out what compiling took
                     first, started = engine.step, time.perf_counter()
                 rate = (engine.step - first) / max(time.perf_counter() - started, 1e-9)
-                update(engine.step, float(losses[-1].mean()), rate)
+                update(engine.step, rate, f"loss {float(losses[-1].mean()):.4f}")
                 if engine.step >= min(next_look, steps):
                     self._look(torch.cat(pending).mean(0), rate)
                     pending, next_look = [], (engine.step // every + 1) * every
@@ -145,32 +142,11 @@ class Loop:
                 others = {name: tensor[model] for name, tensor in fixed.items()}
                 for name, flat in ((files.LAST, engine.flat.master), (files.BEST, self.best)):
                     weights = engine.flat.state(flat, model) | others
-                    files.write_tensors(files.seed_folder(folder, seed) / name, weights, step=str(engine.step))
+                    write_tensors(files.seed_folder(folder, seed) / name, weights, step=str(engine.step))
         state |= {
             "step": torch.tensor(engine.step),
             "phase": torch.tensor(self.phase.number),
             "best": self.best,
             "best_loss": self.best_loss,
         }
-        files.write_tensors(folder / files.TRAINING, state)
-
-
-@contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """An event that SIGINT or SIGTERM sets; a second signal interrupts at once."""
-    stopped = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopped
-        return
-
-    def handle(_: int, __: FrameType | None) -> None:
-        if stopped.is_set():
-            raise KeyboardInterrupt
-        stopped.set()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopped
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        write_tensors(folder / files.TRAINING, state)

@@ -1,19 +1,12 @@
-"""What training tells: a progress bar, a JSONL file per seed, trackers, and a picture of the losses."""
+"""What training tells: a JSONL file per seed, trackers, and a picture of the losses."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-from himatch.data.files import new_file
 from himatch.errors import HimatchError
+from himatch.files import add_row, new_file, read_rows, write_rows
 from himatch.policy.run_folder import METRICS, seed_folder
 
 TRACKERS = ("tensorboard", "wandb", "trackio")
@@ -37,15 +30,13 @@ class Metrics:
         for seed in seeds:
             path = seed_folder(run, seed) / METRICS
             path.parent.mkdir(parents=True, exist_ok=True)
-            kept = [row for row in read_metrics(path) if row["step"] <= step] if step else []
-            with new_file(path) as partial:
-                partial.write_text("".join(json.dumps(row) + "\n" for row in kept))
+            kept = [row for row in read_rows(path) if row["step"] <= step] if step else []
+            write_rows(path, kept)
 
     def write(self, step: int, rows: list[dict[str, float]]) -> None:
         """Add one row per seed."""
         for seed, row in zip(self.seeds, rows, strict=True):
-            with (seed_folder(self.run, seed) / METRICS).open("a") as file:
-                file.write(json.dumps({"step": step, **row}) + "\n")
+            add_row(seed_folder(self.run, seed) / METRICS, {"step": step, **row})
         for tracker in self.trackers:
             many = len(self.seeds) > 1
             tracker.log(
@@ -61,18 +52,6 @@ class Metrics:
         """Close the trackers."""
         for tracker in self.trackers:
             tracker.close()
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of a metrics file; a last line cut short by a crash is dropped."""
-    rows = []
-    if path.is_file():
-        for line in path.read_text().splitlines():
-            try:
-                rows.append(json.loads(line))
-            except ValueError:
-                break
-    return rows
 
 
 def make_trackers(names: tuple[str, ...], run: Path, config: dict[str, Any]) -> tuple[Tracker, ...]:
@@ -120,29 +99,9 @@ class _Hosted:
         self.module.finish()
 
 
-@contextmanager
-def progress_bar(title: str, total: int, done: int, *, quiet: bool = False) -> Iterator[Any]:
-    """A bar with loss, rate and time left; gives a function ``(step, loss, rate)``."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:>7,}/{task.total:,}"),
-        TextColumn("loss {task.fields[loss]:.4f}"),
-        TextColumn("{task.fields[rate]:,.0f} steps/s"),
-        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-    )
-    with Progress(*columns, console=Console(file=sys.stderr), disable=quiet) as progress:
-        task = progress.add_task(title, total=total, completed=done, loss=float("nan"), rate=0.0)
-
-        def update(step: int, loss: float, rate: float) -> None:
-            progress.update(task, completed=step, loss=loss, rate=rate)
-
-        yield update
-
-
 def plot_losses(run: Path, seeds: tuple[int, ...]) -> Path | None:
     """Draw training and validation loss of every seed into ``loss.png``."""
-    rows = {seed: read_metrics(seed_folder(run, seed) / METRICS) for seed in seeds}
+    rows = {seed: read_rows(seed_folder(run, seed) / METRICS) for seed in seeds}
     if not any(rows.values()):
         return None
     from matplotlib.figure import Figure  # slow to import

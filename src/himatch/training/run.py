@@ -12,6 +12,7 @@ from torch import Tensor
 
 from himatch.data import Split, TrajectoryDataset, load_dataset, paper_split
 from himatch.errors import DataError, HimatchError
+from himatch.nn.tensors import read_tensors, write_tensors
 from himatch.policy import Method, Policy, load
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Agent, Batch
@@ -108,11 +109,11 @@ def _run(job: Job, device: torch.device, *, stream: bool | None, trackers: tuple
     """Train to the end, or to the signal that interrupts."""
     torch.manual_seed(job.seeds[0])
     agent = Agent(job.method, job.config.model, job.widths, job.seeds).to(device)
-    state = files.read_tensors(job.folder / files.TRAINING) if (job.folder / files.TRAINING).is_file() else None
+    state = read_tensors(job.folder / files.TRAINING) if (job.folder / files.TRAINING).is_file() else None
     logs = make_trackers(trackers, job.folder, job.describe())
     with job.relabelled() as (z, validation_z):
         normalizers = job.normalizers(z)
-        files.write_tensors(job.folder / files.NORMALIZERS, normalizers.tensors())
+        write_tensors(job.folder / files.NORMALIZERS, normalizers.tensors())
         windows = make_windows(job.train, z, job.shape, normalizers, device, stream=stream)
         validation = None
         if len(job.validation) and job.validation.lengths.max() >= job.shape.context:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import json
 import os
 import shutil
 import struct
@@ -11,9 +12,10 @@ import tempfile
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from himatch.errors import DataError, HimatchError
 
@@ -88,3 +90,33 @@ def _writing(target: Path) -> Iterator[None]:
             errno.EEXIST: "a part of that path is a file, not a folder",
         }.get(reason.errno or 0, reason.strerror or str(reason))
         raise DataError(f"{target}: cannot be written, {cause}; nothing was left behind") from reason
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON, whole or not at all."""
+    with new_file(path) as partial:
+        partial.write_text(json.dumps(content, indent=1))
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a JSONL file; a last line cut short by a crash is dropped, and no file has no rows."""
+    rows = []
+    if path.is_file():
+        for line in path.read_text().splitlines():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                break
+    return rows
+
+
+def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write a JSONL file anew, whole or not at all."""
+    with new_file(path) as partial:
+        partial.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def add_row(path: Path, row: dict[str, Any]) -> None:
+    """Append a row to a JSONL file."""
+    with path.open("a") as file:
+        file.write(json.dumps(row) + "\n")

@@ -1,0 +1,42 @@
+"""Tensors in safetensors files: written whole or not at all, read without running code."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from himatch._version import __version__
+from himatch.errors import DataError
+from himatch.files import new_file
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], **facts: str) -> None:
+    """Write tensors, whole or not at all."""
+    with new_file(path) as partial:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial, facts)
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read tensors; a missing, cut or foreign file is refused by name."""
+    if not path.is_file():
+        raise DataError(f"{path} is missing; the run folder is incomplete")
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as reason:
+        raise DataError(f"{path}: damaged or cut short ({str(reason).splitlines()[0]}); train again") from None
+
+
+def versions() -> dict[str, str]:
+    """What this was made with."""
+    return {
+        "himatch": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
