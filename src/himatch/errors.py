@@ -32,5 +32,9 @@ class ExpressionError(TargetError):
         super().__init__(f"{reason} (character {position + 1} of the target)\n  {text}\n  {' ' * position}^")
 
 
+class SimulationError(HimatchError):
+    """A simulation was asked for something it cannot do, or MuJoCo could not go on."""
+
+
 class HimatchWarning(UserWarning):
     """Something was repaired or assumed; the result is usable but the user should know."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import himatch as hm
+import himatch.simulation
 from himatch.errors import TaskError
 from himatch.tasks import import_tasks, registry, task_of_environment
 from himatch.tasks.locomotion import LOCOMOTION

@@ -1,7 +1,9 @@
-"""The paper's four MuJoCo tasks.
+"""The paper's MuJoCo tasks.
 
 Coordinates are those of Gymnasium's observations (x position left out). Reference returns are D4RL's.
 """
+
+from dataclasses import replace
 
 from himatch.tasks.task import Task
 
@@ -16,6 +18,12 @@ HALFCHEETAH = Task(
     features={"x_velocity": 8, "z_velocity": 9, "pitch_rate": 10, "height": 0, "pitch": 1},
     reference_returns=(-280.178953, 12135.0),
 )
+
+# The paper's own cheetahs; himatch.simulation makes their environments known to Gymnasium.
+CHEETAH_VEL = replace(
+    HALFCHEETAH, name="cheetah-vel", env_id="himatch/CheetahVel-v0", horizon=200, reference_returns=None
+)
+BACKFLIP = replace(HALFCHEETAH, name="backflip", env_id="himatch/BackflipCheetah-v0", reference_returns=None)
 
 # Hopper and Walker2d clip velocities to +-10 in the observation.
 HOPPER = Task(
@@ -57,4 +65,4 @@ ANT = Task(
     prefix_only=True,
 )
 
-LOCOMOTION = (HALFCHEETAH, HOPPER, WALKER2D, ANT)
+LOCOMOTION = (HALFCHEETAH, HOPPER, WALKER2D, ANT, CHEETAH_VEL, BACKFLIP)

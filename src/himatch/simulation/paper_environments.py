@@ -1,0 +1,75 @@
+"""The two cheetahs that the paper trained experts for, as Gymnasium environments.
+
+Both are HalfCheetah-v5 with another reward and without termination. Velocities are finite differences over a control
+step, as in HalfCheetah.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.envs.mujoco.half_cheetah_v5 import HalfCheetahEnv
+from gymnasium.utils import EzPickle
+from numpy.typing import NDArray
+
+from himatch.simulation.models import quiet_loading
+
+
+class _Cheetah(HalfCheetahEnv):
+    """HalfCheetah up to its reward."""
+
+    def _initialize_simulation(self) -> Any:
+        with quiet_loading():
+            return super()._initialize_simulation()
+
+    def step(self, action: NDArray[np.floating]) -> tuple[NDArray[np.float64], Any, bool, bool, dict[str, Any]]:
+        before = self.data.qpos[1:3].copy()
+        observation, _, terminated, truncated, info = super().step(action)  # type: ignore[no-untyped-call]
+        info["z_velocity"], info["pitch_rate"] = (self.data.qpos[1:3] - before) / self.dt
+        del info["reward_forward"]  # HalfCheetah's, which is not paid here
+        info["reward_behaviour"] = self._behaviour_reward(info["x_velocity"], info["pitch_rate"])
+        return observation, info["reward_behaviour"] + info["reward_ctrl"], terminated, truncated, info
+
+    def _behaviour_reward(self, x_velocity: float, pitch_rate: float) -> float:
+        raise NotImplementedError
+
+
+class CheetahVelEnv(_Cheetah):
+    """The cheetah that runs at a given velocity: reward -|vx - v| - 0.05 |a|^2, 200 steps.
+
+    Parameters
+    ----------
+    velocity
+        The target v, in metres a second.
+    **settings
+        Those of HalfCheetah-v5.
+    """
+
+    def __init__(self, velocity: float = 1.0, *, ctrl_cost_weight: float = 0.05, **settings: Any) -> None:
+        self.velocity = float(velocity)
+        super().__init__(ctrl_cost_weight=ctrl_cost_weight, **settings)
+        EzPickle.__init__(self, velocity, ctrl_cost_weight=ctrl_cost_weight, **settings)
+
+    def _behaviour_reward(self, x_velocity: float, pitch_rate: float) -> float:
+        return -abs(x_velocity - self.velocity)
+
+
+class BackflipCheetahEnv(_Cheetah):
+    """The cheetah that flips: reward |vx| + |pitch rate| - 0.1 |a|^2, 1000 steps.
+
+    The paper calls the second term a z-velocity; its code differentiates the pitch angle, which is what makes the
+    cheetah turn over.
+
+    Parameters
+    ----------
+    **settings
+        Those of HalfCheetah-v5.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        EzPickle.__init__(self, **settings)
+
+    def _behaviour_reward(self, x_velocity: float, pitch_rate: float) -> float:
+        return abs(x_velocity) + abs(pitch_rate)
