@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Annotated, Protocol
 
 import tyro
 
 from himatch._version import __version__
 from himatch.cli.data import Convert, Inspect
+from himatch.cli.experts import Experts
+from himatch.cli.make import Collect, List, Make
 from himatch.cli.quickstart import Quickstart
 from himatch.cli.train import Train
 from himatch.errors import HimatchError, HimatchWarning
@@ -32,9 +38,15 @@ class Command(Protocol):
 
 @dataclass
 class Data:
-    """Load, check, look at and convert logged episodes."""
+    """Look at, convert, make and collect logged episodes."""
 
-    command: Annotated[Inspect, tyro.conf.subcommand("inspect")] | Annotated[Convert, tyro.conf.subcommand("convert")]
+    command: (
+        Annotated[Inspect, tyro.conf.subcommand("inspect")]
+        | Annotated[Convert, tyro.conf.subcommand("convert")]
+        | Annotated[Make, tyro.conf.subcommand("make")]
+        | Annotated[List, tyro.conf.subcommand("list")]
+        | Annotated[Collect, tyro.conf.subcommand("collect")]
+    )
 
     def run(self) -> None:
         """Run the command below this one."""
@@ -44,6 +56,7 @@ class Data:
 Program = (
     Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Experts, tyro.conf.subcommand("experts")]
     | Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
 )
 
@@ -75,14 +88,32 @@ def run(command: Command) -> int:
         warnings.simplefilter("always", HimatchWarning)
         warnings.showwarning = _show_warning
         try:
-            command.run()
+            with _terminable():
+                command.run()
         except HimatchError as error:
             print(f"himatch: {error}", file=sys.stderr)
             return 2
         except KeyboardInterrupt as reason:
-            print(f"himatch: {reason or 'interrupted'}", file=sys.stderr)
+            print(f"himatch: {str(reason) or 'interrupted'}", file=sys.stderr)
             return 130
     return 0
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM acts like Ctrl-C, so that what is half-written is removed; work that can be resumed has its own way."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

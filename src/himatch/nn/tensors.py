@@ -20,6 +20,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], **facts: str) -> None:
     """Write tensors, whole or not at all."""
     with new_file(path) as partial:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial, facts)
+        partial.chmod(0o644)  # safetensors writes for the owner alone
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

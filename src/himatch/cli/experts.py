@@ -1,0 +1,197 @@
+"""``himatch experts``: train SAC agents, pick the best of a run, and show those that come with himatch."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from himatch.cli.data import Import
+
+if TYPE_CHECKING:
+    from himatch.experts import AgentSpec
+
+
+@dataclass
+class Settings:
+    """Settings of SAC, the same for every agent of the stack."""
+
+    hidden: Annotated[tuple[int, ...], tyro.conf.arg(metavar="UNITS...")] = (256, 256)
+    """Units of the hidden layers."""
+    copies: Annotated[int, tyro.conf.arg(metavar="E")] = 16
+    """Simulations of each agent, stepped together."""
+    updates: Annotated[int, tyro.conf.arg(metavar="G")] = 8
+    """Updates after each step of all copies."""
+    batch_size: Annotated[int, tyro.conf.arg(metavar="B")] = 256
+    """Transitions in an update."""
+    learning_rate: Annotated[float, tyro.conf.arg(metavar="RATE")] = 3e-4
+    """Of actor, critics and temperature."""
+    discount: Annotated[float, tyro.conf.arg(metavar="GAMMA")] = 0.99
+    """Of future rewards."""
+    entropy: Annotated[float, tyro.conf.arg(metavar="X")] = 1.0
+    """Target entropy, in negative numbers of action coordinates."""
+    memory: Annotated[int, tyro.conf.arg(metavar="N")] = 1_000_000
+    """Transitions remembered for each agent."""
+    first: Annotated[int, tyro.conf.arg(metavar="N")] = 5_000
+    """Transitions of random actions before learning; a resumed run first refills as many with its own."""
+
+
+@dataclass
+class Train:
+    """Train SAC agents for one or several tasks at once, stacked in one batched model."""
+
+    tasks: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
+    """Task, or TASK:setting=value for one setting of its environment; plain cheetah-vel means all 31 velocities."""
+    out: Annotated[str, tyro.conf.arg(metavar="RUN")]
+    """Folder of the run."""
+    steps: Annotated[int, tyro.conf.arg(metavar="N")] = 1_000_000
+    """Environment steps of each agent."""
+    seed: Annotated[int, tyro.conf.arg(metavar="S")] = 0
+    """First seed."""
+    seeds: Annotated[int, tyro.conf.arg(metavar="K")] = 1
+    """How many agents of each task, each with a seed of its own."""
+    looks: Annotated[int, tyro.conf.arg(metavar="N")] = 100
+    """Snapshots and rows of metrics in the whole run."""
+    minutes: Annotated[float | None, tyro.conf.arg(metavar="M")] = None
+    """Stop after so many minutes, everything saved."""
+    resume: bool = False
+    """Continue the run in RUN where it stopped."""
+    start: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
+    """Begin with the agents of this other run (same task, settings and seed), at the step it had reached."""
+    device: Annotated[str | None, tyro.conf.arg(metavar="cuda|cpu")] = None
+    """Where to train; a GPU where there is one."""
+    threads: Annotated[int, tyro.conf.arg(metavar="K")] = 0
+    """Threads that simulate; 0 means all."""
+    imports: Import = ()
+    """Python file (or module) that registers tasks of your own."""
+    settings: Settings = field(default_factory=Settings)
+
+    def run(self) -> None:
+        """Parse the tasks, then train."""
+        from himatch.errors import HimatchError
+        from himatch.experts import SACConfig, train_experts
+        from himatch.tasks import import_tasks
+
+        for module in self.imports:
+            import_tasks(module)
+        if self.seeds < 1:
+            raise HimatchError(f"--seeds must be at least 1, got {self.seeds}")
+        agents = [
+            agent for text in self.tasks for agent in parse_agents(text, range(self.seed, self.seed + self.seeds))
+        ]
+        folder = train_experts(
+            agents,
+            self.out,
+            steps=self.steps,
+            config=SACConfig(**vars(self.settings)),
+            seed=self.seed,
+            looks=self.looks,
+            resume=self.resume,
+            start=self.start,
+            minutes=self.minutes,
+            device=self.device,
+            threads=self.threads,
+        )
+        print(f"{len(agents)} agent(s) in {folder}; himatch experts pick {folder} --out DIR keeps the best")
+
+
+def parse_agents(text: str, seeds: range) -> list[AgentSpec]:
+    """``hopper``, ``cheetah-vel`` (31 agents) or ``cheetah-vel:velocity=0.5``."""
+    from himatch.errors import HimatchError
+    from himatch.experts import VELOCITIES, AgentSpec
+    from himatch.tasks import get_task
+
+    name, _, given = text.partition(":")
+    get_task(name)
+    variants: list[tuple[tuple[str, float], ...]] = [()]
+    if given:
+        try:
+            pairs = [pair.split("=") for pair in given.split(",")]
+            variants = [tuple((key, float(value)) for key, value in pairs)]
+        except ValueError:
+            raise HimatchError(f"{text!r}: settings are written TASK:name=number,name=number") from None
+    elif name == "cheetah-vel":
+        variants = [(("velocity", velocity),) for velocity in VELOCITIES]
+    return [AgentSpec(name, seed, settings) for settings in variants for seed in seeds]
+
+
+@dataclass
+class Pick:
+    """Evaluate the best snapshots of a run over 20 episodes and keep each task's expert (and a medium one)."""
+
+    run_folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder that himatch experts train wrote."""
+    out: Annotated[str, tyro.conf.arg(metavar="DIR")]
+    """Where to write weights and cards."""
+    command: Annotated[str, tyro.conf.arg(metavar="TEXT")] = ""
+    """The command that trained the run, for the card."""
+    imports: Import = ()
+    """Python file (or module) that registers tasks of your own."""
+
+    def run(self) -> None:
+        """Pick, write and show."""
+        from himatch.experts import pick_experts
+        from himatch.tasks import import_tasks
+
+        for module in self.imports:
+            import_tasks(module)
+        pick_experts(self.run_folder, self.out, command=self.command)
+        _show(self.out)
+
+
+@dataclass
+class List:
+    """Show the experts that come with himatch, or those in a folder of your own."""
+
+    folder: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")] = None
+    """Folder that himatch experts pick wrote."""
+
+    def run(self) -> None:
+        """Print the cards as a table."""
+        _show(self.folder)
+
+
+def _show(folder: str | None) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from himatch.experts.expert import BUNDLED, read_cards
+
+    table = Table(box=None, title="experts: mean return over 20 episodes", title_justify="left")
+    for name in ("name", "task"):
+        table.add_column(name, header_style="bold", no_wrap=True)
+    for name in ("sampled", "std", "most likely", "length", "env steps", "seed", "check"):
+        table.add_column(name, header_style="bold", justify="right", no_wrap=True)
+    for name, card in read_cards(folder or BUNDLED).items():
+        sampled, mode = card["stochastic"], card["deterministic"]
+        check = ""
+        if "velocity_error" in sampled:
+            check = f"|vx - v| {sampled['velocity_error']:.2f}"
+        elif "three_turns" in sampled:
+            check = f"3 turns in {sampled['three_turns']}/{sampled['episodes']}"
+        numbers = (
+            f"{sampled['mean']:,.0f}",
+            f"{sampled['std']:,.0f}",
+            f"{mode['mean']:,.0f}",
+            f"{sampled['length']:.0f}",
+        )
+        table.add_row(name, card["task"], *numbers, f"{card['steps']:,}", str(card["seed"]), check)
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console.print(table)
+
+
+@dataclass
+class Experts:
+    """Train, pick and list the agents that make datasets."""
+
+    command: (
+        Annotated[Train, tyro.conf.subcommand("train")]
+        | Annotated[Pick, tyro.conf.subcommand("pick")]
+        | Annotated[List, tyro.conf.subcommand("list")]
+    )
+
+    def run(self) -> None:
+        """Run the command below this one."""
+        self.command.run()

@@ -1,0 +1,119 @@
+"""Trained agents as files: weights in half precision beside a card that says where they come from.
+
+A family (``halfcheetah``, ``cheetah-vel``) is ``FAMILY.safetensors``, its agents stacked along the first axis, and
+``FAMILY.json``, their cards in the same order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from himatch.errors import DataError, HimatchError
+from himatch.experts.networks import Actor, Widths
+from himatch.files import reading, write_json
+from himatch.nn.tensors import read_tensors, write_tensors
+from himatch.tasks import Task, get_task
+
+BUNDLED = Path(__file__).parent / "weights"
+
+
+@dataclass(frozen=True)
+class Expert:
+    """One trained agent."""
+
+    name: str
+    task: Task
+    weights: Mapping[str, Tensor]
+    card: Mapping[str, Any]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What its environment was made with, beyond the task's own."""
+        return dict(self.card.get("settings", {}))
+
+    @cached_property
+    def actor(self) -> Actor:
+        """The network, a stack of one."""
+        return stacked_actor([self.weights])
+
+    @torch.no_grad()
+    def act(self, observations: ArrayLike, noise: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """Actions ``(n, act)`` in the task's range; sampled for standard normal ``noise (n, act)``, else the mode."""
+        seen = torch.from_numpy(np.asarray(observations, dtype=np.float32)).unsqueeze(0)
+        drawn = None if noise is None else torch.from_numpy(np.asarray(noise, np.float32)).unsqueeze(0)
+        return to_range(self.actor.act(seen, drawn)[0].numpy(), self.task)
+
+
+def to_range(squashed: NDArray[np.float32], task: Task) -> NDArray[np.float32]:
+    """Numbers in [-1, 1] to the task's action range."""
+    low, high = np.float32(task.action_low), np.float32(task.action_high)  # type: ignore[arg-type]
+    return ((low + high) / 2 + (high - low) / 2 * squashed).astype(np.float32)
+
+
+def stacked_actor(agents: Sequence[Mapping[str, Tensor]]) -> Actor:
+    """One network for several agents of one task."""
+    first = agents[0]
+    last = sum(name.endswith("weight") for name in first) - 1
+    hidden = tuple(first[f"layers.{i}.weight"].shape[1] for i in range(last))
+    action = first[f"layers.{last}.weight"].shape[1] // 2
+    widths = Widths(first["layers.0.weight"].shape[0], action, hidden)
+    actor = Actor((action,) * len(agents), widths)
+    actor.load_state_dict({name: torch.stack([a[name].float() for a in agents]) for name in first})
+    return actor.eval()
+
+
+def narrowed(weights: Mapping[str, Tensor], observation: int, action: int) -> dict[str, Tensor]:
+    """An agent of a padded stack, cut to its own task's widths."""
+    cut = dict(weights)
+    last = max(int(name.split(".")[1]) for name in weights)
+    padded = weights[f"layers.{last}.bias"].shape[-1] // 2
+    columns = [*range(action), *range(padded, padded + action)]
+    cut["layers.0.weight"] = weights["layers.0.weight"][:observation]
+    for part in ("weight", "bias"):
+        cut[f"layers.{last}.{part}"] = weights[f"layers.{last}.{part}"][..., columns]
+    return cut
+
+
+def write_family(folder: Path, family: str, agents: Sequence[Expert], facts: Mapping[str, Any]) -> None:
+    """Write a family's weights and cards; ``facts`` is what its agents have in common."""
+    tensors = {name: torch.stack([a.weights[name].half() for a in agents]) for name in agents[0].weights}
+    write_tensors(folder / f"{family}.safetensors", tensors)
+    cards = [{"name": a.name, "task": a.task.name, **a.card} for a in agents]
+    write_json(folder / f"{family}.json", {**facts, "agents": cards})
+
+
+def read_cards(folder: str | Path = BUNDLED) -> dict[str, dict[str, Any]]:
+    """The cards of all experts in a folder by name, each with its family and place in it."""
+    cards: dict[str, dict[str, Any]] = {}
+    for path in sorted(Path(folder).glob("*.json")):
+        with reading(str(path)):
+            content = json.loads(path.read_text())
+            common = {key: value for key, value in content.items() if key != "agents"}
+            for place, card in enumerate(content["agents"]):
+                cards[card["name"]] = {**common, **card, "family": path.stem, "place": place}
+    return cards
+
+
+def load_expert(name: str, folder: str | Path = BUNDLED) -> Expert:
+    """A bundled expert by name (``halfcheetah-expert``, ``cheetah-vel-0.5``), or one of a folder of your own."""
+    cards = read_cards(folder)
+    if name not in cards:
+        known = ", ".join(sorted(cards)) or "none"
+        raise HimatchError(f"no expert is called {name!r} in {Path(folder).name}; known: {known}")
+    card = cards[name]
+    path = Path(folder) / f"{card['family']}.safetensors"
+    tensors = read_tensors(path)
+    place = card["place"]
+    if any(len(tensor) <= place for tensor in tensors.values()):
+        raise DataError(f"{path} holds fewer agents than its card; the two files do not belong together")
+    return Expert(name, get_task(card["task"]), {k: v[place] for k, v in tensors.items()}, card)

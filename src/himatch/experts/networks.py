@@ -1,0 +1,98 @@
+"""The networks of SAC, stacked: one actor and two critics for each of K agents.
+
+Agents of different tasks share one stack: observations and actions are padded to the widest, and a mask keeps padded
+action coordinates at zero and out of the likelihood.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from himatch.nn.stacked import LayerNorm, Linear
+
+LOG_STD_RANGE = (-5.0, 2.0)
+
+
+class Widths(NamedTuple):
+    """Widths of a stack: the widest observation and action, and the hidden layers."""
+
+    observation: int
+    action: int
+    hidden: tuple[int, ...]
+
+
+class Actor(nn.Module):
+    """A Gaussian squashed by tanh, as SAC's."""
+
+    mask: Tensor
+
+    def __init__(self, action_widths: tuple[int, ...], widths: Widths) -> None:
+        super().__init__()
+        stack = len(action_widths)
+        sizes = (widths.observation, *widths.hidden, 2 * widths.action)
+        self.layers = nn.ModuleList(Linear(stack, a, b) for a, b in pairwise(sizes))
+        mask = torch.zeros(stack, 1, widths.action)
+        for agent, width in enumerate(action_widths):
+            mask[agent, :, :width] = 1.0
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+        """``(K, B, obs)`` to the mean and log standard deviation before squashing, ``(K, B, act)`` each."""
+        x = observations
+        for layer in self.layers[:-1]:
+            x = torch.relu(layer(x))
+        mean, raw = self.layers[-1](x).chunk(2, dim=-1)
+        low, high = LOG_STD_RANGE
+        return mean, low + 0.5 * (high - low) * (torch.tanh(raw) + 1.0)
+
+    def act(self, observations: Tensor, noise: Tensor | None) -> Tensor:
+        """Actions in [-1, 1]: a sample for standard normal ``noise``, the squashed mean without."""
+        mean, log_std = self(observations)
+        chosen = mean if noise is None else mean + log_std.exp() * noise
+        return torch.tanh(chosen) * self.mask
+
+    def sample(self, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Sampled actions ``(K, B, act)`` and their log-likelihood ``(K, B)``."""
+        mean, log_std = self(observations)
+        unsquashed = mean + log_std.exp() * noise
+        # log(1 - tanh(u)^2) without the loss of precision where tanh saturates.
+        correction = 2.0 * (math.log(2.0) - unsquashed - nn.functional.softplus(-2.0 * unsquashed))
+        density = -0.5 * noise.square() - log_std - 0.5 * math.log(2.0 * math.pi) - correction
+        return torch.tanh(unsquashed) * self.mask, (density * self.mask).sum(-1)
+
+
+class Critics(nn.Module):
+    """Two action values for each agent, with layer normalisation, which keeps values of unseen actions in bounds."""
+
+    def __init__(self, stack: int, widths: Widths) -> None:
+        super().__init__()
+        sizes = (widths.observation + widths.action, *widths.hidden)
+        self.layers = nn.ModuleList(Linear(2 * stack, a, b) for a, b in pairwise(sizes))
+        self.norms = nn.ModuleList(LayerNorm(2 * stack, b) for b in sizes[1:])
+        self.last = Linear(2 * stack, sizes[-1], 1)
+
+    def forward(self, observations: Tensor, actions: Tensor) -> Tensor:
+        """``(K, B, obs)`` and ``(K, B, act)`` to ``(K, 2, B)``."""
+        x = torch.cat([observations, actions], dim=-1).repeat_interleave(2, dim=0)
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = torch.relu(norm(layer(x)))
+        values: Tensor = self.last(x)
+        return values.view(-1, 2, x.shape[1])
+
+
+def initialize(actor: Actor, critics: Critics, seeds: tuple[int, ...]) -> None:
+    """Draw the weights of each agent from its own seed."""
+    for agent, seed in enumerate(seeds):
+        generator = torch.Generator().manual_seed(seed)
+        for module in actor.modules():
+            if isinstance(module, Linear):
+                module.initialize(agent, generator, None)
+        for model in (2 * agent, 2 * agent + 1):
+            for module in critics.modules():
+                if isinstance(module, Linear):
+                    module.initialize(model, generator, None)

@@ -1,0 +1,191 @@
+"""From a training run to experts: evaluate promising snapshots and keep the best, and for locomotion a medium one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from himatch.errors import DataError
+from himatch.experts.expert import Expert, narrowed, stacked_actor, to_range, write_family
+from himatch.experts.networks import Actor
+from himatch.experts.training import METRICS, SNAPSHOTS, AgentSpec, agents_of, read_run, widths_of
+from himatch.files import read_rows
+from himatch.nn.flat import FlatParameters
+from himatch.nn.tensors import read_tensors
+from himatch.simulation import make_simulator, record
+from himatch.tasks import Task, get_task
+from himatch.types import Trajectory
+
+EPISODES = 20
+EVALUATION_SEED = 2**31  # datasets and training reset below it
+MEDIUM = (0.25, 0.50)  # a medium agent's return, as a part of its expert's
+CANDIDATES = 12
+SETTLING = 50  # steps of an episode before a velocity agent is held to its velocity
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A snapshot of one agent of a run."""
+
+    agent: AgentSpec
+    step: int
+    updates: int
+    recent: float
+    """Mean return of its training episodes at that time."""
+    weights: Mapping[str, Tensor]
+
+
+class Run:
+    """A training run that is read back."""
+
+    def __init__(self, folder: Path) -> None:
+        self.facts = read_run(folder)
+        self.agents = agents_of(self.facts)
+        self.folder = folder
+        self.rows = [r for r in read_rows(folder / METRICS) if self._snapshot(r["step"]).is_file()]
+        actions = tuple(get_task(agent.task).action_width or 0 for agent in self.agents)
+        self.flat = FlatParameters(Actor(actions, widths_of(self.facts)).named_parameters(), torch.float32)
+
+    def _snapshot(self, step: int) -> Path:
+        return self.folder / SNAPSHOTS / f"{step:09d}.safetensors"
+
+    def candidates(self, agents: Sequence[int], rank: Callable[[float], float], count: int) -> list[Candidate]:
+        """The ``count`` snapshots of these agents whose training return ranks lowest."""
+        found = [
+            (rank(row["returns"][agent]), agent, row)
+            for agent in agents
+            for row in self.rows
+            if row["returns"][agent] is not None
+        ]
+        found.sort(key=lambda item: item[0])
+        return [self._load(agent, row) for _, agent, row in found[:count]]
+
+    def _load(self, agent: int, row: dict[str, Any]) -> Candidate:
+        task = get_task(self.agents[agent].task)
+        actors = read_tensors(self._snapshot(row["step"]))["actors"].float()
+        weights = narrowed(self.flat.state(actors, agent), task.observation_width or 0, task.action_width or 0)
+        return Candidate(self.agents[agent], row["step"], row["updates"], row["returns"][agent], weights)
+
+
+def roll_out(
+    candidates: Sequence[Candidate], task: Task, *, stochastic: bool, episodes: int = EPISODES, threads: int = 0
+) -> list[list[Trajectory]]:
+    """``episodes`` rollouts of each candidate, all at once."""
+    actor = stacked_actor([c.weights for c in candidates])
+    settings = [dict(c.agent.settings) for c in candidates for _ in range(episodes)]
+    simulator = make_simulator(task, len(settings), settings=settings, threads=threads)
+    rng = np.random.default_rng(EVALUATION_SEED)
+
+    @torch.no_grad()
+    def behaviour(observations: Any, *_: Any) -> Any:
+        seen = torch.from_numpy(observations.astype(np.float32)).view(len(candidates), episodes, -1)
+        noise = None
+        if stochastic:
+            drawn = rng.standard_normal((len(candidates), episodes, task.action_width or 0), np.float32)
+            noise = torch.from_numpy(drawn)
+        return to_range(actor.act(seen, noise).numpy(), task).reshape(len(settings), -1)
+
+    seeds = [EVALUATION_SEED + i for _ in candidates for i in range(episodes)]
+    found = record(simulator, behaviour, seeds)
+    simulator.close()
+    return [found[i : i + episodes] for i in range(0, len(found), episodes)]
+
+
+def mean_return(episodes: Sequence[Trajectory]) -> float:
+    """Mean of the episodes' returns."""
+    return float(np.mean([episode.total_reward for episode in episodes]))
+
+
+def velocity_error(episodes: Sequence[Trajectory], velocity: float) -> float:
+    """How far the mean x-velocity after settling is from the one asked for."""
+    return abs(float(np.mean([e.observations[SETTLING:, 8] for e in episodes])) - velocity)
+
+
+def full_turns(episode: Trajectory) -> float:
+    """How many times the body turned about its pitch axis, net of turning back."""
+    pitch = episode.observations[:, 1]
+    return float(np.ptp(pitch)) / (2.0 * np.pi)
+
+
+def pick_experts(run: str | Path, out: str | Path, *, command: str = "", threads: int = 0) -> list[Expert]:
+    """Evaluate a run's best snapshots over 20 episodes and write each task's experts into ``out``."""
+    opened, picked = Run(Path(run)), []
+    if not opened.rows:
+        raise DataError(f"{run} has no snapshots yet; train on")
+    for name in dict.fromkeys(agent.task for agent in opened.agents):
+        task = get_task(name)
+        agents = [i for i, agent in enumerate(opened.agents) if agent.task == name]
+        if "velocity" in dict(opened.agents[agents[0]].settings):
+            experts = _velocities(opened, task, agents, threads)
+        elif name == "backflip":
+            experts = _best(opened, task, agents, threads, lambda e: sum(full_turns(x) >= 3 for x in e), "")
+        else:
+            experts = _best(opened, task, agents, threads, mean_return, "-expert")
+            experts = [*_medium(opened, task, agents, threads, experts[0]), *experts]
+        facts = {"command": command, "config": opened.facts["config"], "versions": opened.facts["versions"]}
+        write_family(Path(out), name, experts, facts)
+        picked += experts
+    return picked
+
+
+def _best(
+    run: Run, task: Task, agents: Sequence[int], threads: int, score: Callable[[Sequence[Trajectory]], float], tail: str
+) -> list[Expert]:
+    # Every seed gets a say: the best training return need not do best when evaluated.
+    each = max(2, CANDIDATES // len(agents))
+    candidates = [c for a in agents for c in run.candidates([a], lambda r: -r, each)]
+    rolled = roll_out(candidates, task, stochastic=True, threads=threads)
+    best = max(range(len(candidates)), key=lambda i: (score(rolled[i]), mean_return(rolled[i])))
+    return [_expert(f"{task.name}{tail}", task, candidates[best], rolled[best], threads)]
+
+
+def _medium(run: Run, task: Task, agents: Sequence[int], threads: int, expert: Expert) -> list[Expert]:
+    """The agent whose return comes nearest to three eighths of the expert's, of its own training if there is one."""
+    goal = sum(MEDIUM) / 2 * expert.card["stochastic"]["mean"]
+    candidates = run.candidates(agents, lambda r: abs(r - goal), 2 * CANDIDATES)
+    rolled = roll_out(candidates, task, stochastic=True, threads=threads)
+    nearest = min(range(len(candidates)), key=lambda i: abs(mean_return(rolled[i]) - goal))
+    return [_expert(f"{task.name}-medium", task, candidates[nearest], rolled[nearest], threads)]
+
+
+def _velocities(run: Run, task: Task, agents: Sequence[int], threads: int) -> list[Expert]:
+    experts = []
+    specs = list(dict.fromkeys(run.agents[agent].settings for agent in agents))
+    for settings in sorted(specs):
+        same = [agent for agent in agents if run.agents[agent].settings == settings]
+        candidates = run.candidates(same, lambda r: -r, CANDIDATES)
+        rolled = roll_out(candidates, task, stochastic=True, threads=threads)
+        velocity = dict(settings)["velocity"]
+        best = min(range(len(candidates)), key=lambda i, v=velocity: velocity_error(rolled[i], v))  # type: ignore[misc]
+        experts.append(_expert(f"{task.name}-{velocity:.1f}", task, candidates[best], rolled[best], threads))
+    return experts
+
+
+def _expert(name: str, task: Task, chosen: Candidate, rolled: Sequence[Trajectory], threads: int) -> Expert:
+    """A candidate with its card: training, and returns of sampled and of most likely actions."""
+    modes = {"stochastic": rolled, "deterministic": roll_out([chosen], task, stochastic=False, threads=threads)[0]}
+    card: dict[str, Any] = {
+        "settings": dict(chosen.agent.settings),
+        "seed": chosen.agent.seed,
+        "steps": chosen.step,
+        "updates": chosen.updates,
+    }
+    for mode, episodes in modes.items():
+        returns = [episode.total_reward for episode in episodes]
+        card[mode] = {
+            "episodes": len(episodes),
+            "mean": round(float(np.mean(returns)), 1),
+            "std": round(float(np.std(returns)), 1),
+            "length": round(float(np.mean([len(episode) for episode in episodes])), 1),
+        }
+        if "velocity" in card["settings"]:
+            card[mode]["velocity_error"] = round(velocity_error(episodes, card["settings"]["velocity"]), 4)
+        if task.name == "backflip":
+            card[mode]["three_turns"] = sum(full_turns(episode) >= 3 for episode in episodes)
+    return Expert(name, task, chosen.weights, card)

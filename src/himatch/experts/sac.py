@@ -1,0 +1,221 @@
+"""Soft actor-critic (Haarnoja et al. 2018) for a stack of K agents at once.
+
+Two critics with layer normalisation, automatic temperature, no delayed updates. All agents' numbers lie in a few flat
+buffers, so that an update of the whole stack is a few hundred kernels, recorded in one CUDA graph where there is a GPU.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from himatch.errors import HimatchError, HimatchWarning
+from himatch.experts.networks import Actor, Critics, Widths, initialize
+from himatch.experts.replay import Experience, Replay
+from himatch.nn.flat import FlatParameters
+
+
+@dataclass(frozen=True)
+class SACConfig:
+    """Settings of a stack, the same for every agent in it."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    copies: int = 16
+    """Simulations of each agent, stepped together."""
+    updates: int = 8
+    """Updates after each step of all copies; half an update a transition by default."""
+    batch_size: int = 256
+    learning_rate: float = 3e-4
+    discount: float = 0.99
+    averaging: float = 0.005
+    """How far target critics move towards the critics in an update."""
+    entropy: float = 1.0
+    """Target entropy, in negative numbers of action coordinates."""
+    memory: int = 1_000_000
+    """Transitions remembered for each agent."""
+    first: int = 5_000
+    """Transitions of random actions before learning; a resumed run first refills as many with its own."""
+
+    def __post_init__(self) -> None:
+        for name in ("copies", "updates", "batch_size", "memory"):
+            if getattr(self, name) < 1:
+                raise HimatchError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not self.hidden or min(self.hidden) < 1:
+            raise HimatchError(f"hidden layers need at least one unit, got {self.hidden}")
+        if self.memory < self.first:
+            raise HimatchError(f"memory ({self.memory}) must hold the first {self.first} transitions")
+
+
+class SAC:
+    """K agents that learn side by side; nothing passes between them."""
+
+    def __init__(
+        self,
+        config: SACConfig,
+        widths: Widths,
+        action_widths: tuple[int, ...],
+        seeds: tuple[int, ...],
+        device: torch.device,
+    ) -> None:
+        self.config, self.device, self.stack = config, device, len(seeds)
+        self.widths = widths
+        self.actor = Actor(action_widths, self.widths)
+        critics, targets = Critics(self.stack, self.widths), Critics(self.stack, self.widths)
+        initialize(self.actor, critics, seeds)
+        targets.load_state_dict(critics.state_dict())
+        self.actor.to(device)
+        self.critics, self.targets = critics.to(device), targets.to(device)
+        self.flat_actor = FlatParameters(self.actor.named_parameters(), torch.float32)
+        self.flat_critics = FlatParameters(self.critics.named_parameters(), torch.float32)
+        self.flat_targets = FlatParameters(self.targets.named_parameters(), torch.float32)
+        self.log_temperature = torch.zeros(self.stack, device=device)
+        self.target_entropy = -config.entropy * torch.tensor([float(w) for w in action_widths], device=device)
+        self.optimizers = [
+            self._adam(t) for t in (self.flat_actor.master, self.flat_critics.master, self.log_temperature)
+        ]
+        rows = config.memory // config.copies
+        self.replay = Replay(rows, self.stack, config.copies, self.widths.observation, self.widths.action, device)
+        self.losses = torch.zeros(2, self.stack, device=device)
+        self._critic_loss: Callable[[Experience, Tensor], Tensor] = self.critic_loss
+        self._actor_loss: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = self.actor_loss
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self.how = "eager"
+
+    def _adam(self, numbers: Tensor) -> torch.optim.Adam:
+        numbers.grad = torch.zeros_like(numbers)
+        return torch.optim.Adam(
+            [numbers], lr=self.config.learning_rate, fused=True, capturable=self.device.type == "cuda"
+        )
+
+    # -- losses: per agent, (K,) --------------------------------------------------------------------------------
+
+    def critic_loss(self, batch: Experience, noise: Tensor) -> Tensor:
+        """Squared error of both critics against the soft value of the next state."""
+        with torch.no_grad():
+            actions, likelihood = self.actor.sample(batch.next_observations, noise)
+            value = self.targets(batch.next_observations, actions).amin(1)
+            value = value - self.log_temperature.exp().unsqueeze(1) * likelihood
+            goal = batch.rewards + self.config.discount * (1.0 - batch.terminated) * value
+        error = self.critics(batch.observations, batch.actions) - goal.unsqueeze(1)
+        loss: Tensor = error.square().mean(2).sum(1)
+        return loss
+
+    def actor_loss(self, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Soft value of the actor's own actions, negated, and the likelihood of those actions."""
+        actions, likelihood = self.actor.sample(observations, noise)
+        value = self.critics(observations, actions).amin(1)
+        temperature = self.log_temperature.exp().unsqueeze(1)
+        return (temperature * likelihood - value).mean(1), likelihood.detach().mean(1)
+
+    # -- an update ----------------------------------------------------------------------------------------------
+
+    def update(self) -> None:
+        """One step of every network of every agent."""
+        if self.device.type == "cuda" and self.how == "eager":
+            self._record()
+        if self._graph is None:
+            self._update()
+        else:
+            self._graph.replay()
+
+    def _update(self) -> None:
+        batch = self.replay.draw(self.config.batch_size)
+        noise = torch.randn(2, *batch.actions.shape, device=self.device)
+        loss = self._critic_loss(batch, noise[0])
+        gradients = torch.autograd.grad(loss.sum(), self.flat_critics.parameters)
+        self._step(1, self.flat_critics.gradient(gradients))
+        value, likelihood = self._actor_loss(batch.observations, noise[1])
+        gradients = torch.autograd.grad(value.sum(), self.flat_actor.parameters)
+        self._step(0, self.flat_actor.gradient(gradients))
+        with torch.no_grad():
+            # d/d log(temperature) of -temperature (likelihood + target entropy)
+            self._step(2, -self.log_temperature.exp() * (likelihood + self.target_entropy))
+            self.flat_targets.master.lerp_(self.flat_critics.master, self.config.averaging)
+            self.losses[0].copy_(loss)
+            self.losses[1].copy_(value)
+
+    @torch.no_grad()
+    def _step(self, which: int, gradient: Tensor) -> None:
+        optimizer = self.optimizers[which]
+        grad = optimizer.param_groups[0]["params"][0].grad
+        grad.copy_(gradient)
+        optimizer.step()
+
+    def _record(self) -> None:
+        """Compile the losses and record an update as a CUDA graph, falling back to what works."""
+        logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
+        torch.set_float32_matmul_precision("high")
+        plain = self._critic_loss, self._actor_loss
+        try:
+            self._critic_loss = torch.compile(plain[0], dynamic=False)
+            self._actor_loss = torch.compile(plain[1], dynamic=False)
+            self._update()
+            self.how = "compiled"
+        except Exception as reason:  # whatever a compiler on a user's machine may say
+            self._critic_loss, self._actor_loss = plain
+            self.how = "not compiled"
+            _note("torch.compile", reason)
+        try:
+            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(3):
+                    self._update()
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._update()
+            self._graph = graph
+            self.how += ", CUDA graph"
+        except Exception as reason:
+            torch.cuda.synchronize()
+            _note("a CUDA graph", reason)
+
+    # -- acting -------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def act(self, observations: Tensor) -> Tensor:
+        """Sampled actions, ``(K, E, act)``."""
+        noise = torch.randn(*observations.shape[:2], self.widths.action, device=self.device)
+        return self.actor.act(observations, noise)
+
+    # -- state --------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything learning changes except the memory."""
+        state = {"targets": self.flat_targets.master}
+        for name, optimizer in zip(("actor", "critics", "temperature"), self.optimizers, strict=True):
+            numbers = optimizer.param_groups[0]["params"][0]
+            state[name] = numbers
+            state |= {f"{name}.{k}": torch.as_tensor(v) for k, v in optimizer.state.get(numbers, {}).items()}
+        return {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Take over a stored state, before the first update."""
+        self.flat_targets.load(state["targets"])
+        for name, optimizer in zip(("actor", "critics", "temperature"), self.optimizers, strict=True):
+            numbers = optimizer.param_groups[0]["params"][0]
+            with torch.no_grad():
+                numbers.copy_(state[name])
+            for key in ("step", "exp_avg", "exp_avg_sq"):
+                if f"{name}.{key}" in state:
+                    optimizer.state[numbers][key] = state[f"{name}.{key}"].to(self.device)
+
+
+def chosen_agents(state: dict[str, Tensor], agents: list[int]) -> dict[str, Tensor]:
+    """The state of some agents of a stack, in the order given."""
+    pairs = [model for agent in agents for model in (2 * agent, 2 * agent + 1)]
+    return {
+        name: tensor if tensor.dim() == 0 else tensor[pairs if name.startswith(("critics", "targets")) else agents]
+        for name, tensor in state.items()
+    }
+
+
+def _note(what: str, reason: Exception) -> None:
+    detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
+    warnings.warn(f"{what} is not available here, training goes on without it ({detail})", HimatchWarning, 3)
