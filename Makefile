@@ -27,7 +27,7 @@ benchmark: .venv/test.stamp
 	touch $@
 
 .venv/test.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[minari,arrow,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[minari,arrow,sb3,dev]"
 	touch $@
 
 clean:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 import himatch as hm
+from himatch.experts.expert import Expert, write_family
+from himatch.experts.networks import Actor, Widths
 
 settings.register_profile(
     "default", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -33,3 +37,37 @@ def hopper() -> hm.TrajectoryDataset:
     """Twenty episodes of different lengths and levels."""
     rng = np.random.default_rng(0)
     return hm.load_dataset([episode(rng, 20 + i, level=i / 5) for i in range(20)], "hopper")
+
+
+def random_expert(name: str, task: str, number: int, **settings: float) -> Expert:
+    """A small agent that nobody trained."""
+    known, generator = hm.get_task(task), torch.Generator().manual_seed(number)
+    widths = Widths(known.observation_width or 0, known.action_width or 0, (16, 16))
+    weights = {
+        key: torch.randn(tensor.shape[1:], generator=generator) / 4
+        for key, tensor in Actor((widths.action,), widths).state_dict().items()
+    }
+    scores = {"episodes": 20, "mean": 100.0 * number, "std": 1.0, "length": float(known.horizon)}
+    card = {"settings": settings, "seed": 0, "steps": 0, "stochastic": scores, "deterministic": scores}
+    return Expert(name, known, weights, card)
+
+
+@pytest.fixture(scope="session")
+def expert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Experts of every name that a dataset is made from."""
+    folder = tmp_path_factory.mktemp("experts")
+    for task in ("halfcheetah", "hopper", "walker2d", "ant"):
+        levels = [random_expert(f"{task}-{level}", task, i) for i, level in enumerate(("medium", "expert"), 1)]
+        write_family(folder, task, levels, {})
+    write_family(folder, "backflip", [random_expert("backflip", "backflip", 3)], {})
+    velocities = [random_expert(f"cheetah-vel-{i / 10:.1f}", "cheetah-vel", i, velocity=i / 10) for i in range(31)]
+    write_family(folder, "cheetah-vel", velocities, {})
+    return folder
+
+
+@pytest.fixture
+def bundled(expert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Those experts in place of the bundled ones, and an empty cache."""
+    monkeypatch.setattr("himatch.experts.expert.BUNDLED", expert_folder)
+    monkeypatch.setenv("HIMATCH_CACHE", str(tmp_path / "cache"))
+    return expert_folder

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import himatch as hm
+from himatch.nn.flat import FlatParameters, clip_per_model
 from himatch.policy.agent import Agent, Widths
 from himatch.policy.normalizers import Normalizers
 from himatch.training.config import PRESETS, TrainConfig, configure
 from himatch.training.engine import Engine, learning_rate
-from himatch.nn.flat import FlatParameters, clip_per_model
 from himatch.training.windows import Shape, make_windows
 
 CPU = torch.device("cpu")

@@ -51,6 +51,8 @@ class Loading:
     """Clip actions outside the task's range instead of refusing them."""
     mmap: PathName = None
     """Folder for memory-mapped arrays, for sets larger than memory; filled on first use, reused afterwards."""
+    cache: PathName = None
+    """Folder where datasets used by name are made and kept ($HIMATCH_CACHE, else the user's cache folder)."""
     columns: TableColumns = field(default_factory=TableColumns)
 
     def load(self, source: str) -> TrajectoryDataset:
@@ -61,7 +63,9 @@ class Loading:
         for module in self.imports:
             import_tasks(module)
         columns = {name: value for name, value in vars(self.columns).items() if value is not None}
-        return load_dataset(source, self.task, clip_actions=self.clip_actions, columns=columns, mmap=self.mmap)
+        return load_dataset(
+            source, self.task, clip_actions=self.clip_actions, columns=columns, mmap=self.mmap, cache=self.cache
+        )
 
 
 Source = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
@@ -72,7 +76,8 @@ class Inspect:
     """Show what a dataset holds: episodes, returns, and the range and spread of every feature."""
 
     source: Source
-    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet; join several with +."""
+    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet, or the name of a dataset
+    that himatch makes (himatch data list); join several with +."""
     feature: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME"), tyro.conf.UseAppendAction] = ()
     """Show this feature instead of all named ones: reward, state, x_velocity, obs[3], act[0], ..."""
     json: bool = False
@@ -108,7 +113,8 @@ class Convert:
     """Convert a dataset of any format to a Minari folder, checked and repaired on the way."""
 
     source: Source
-    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet; join several with +."""
+    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet, or the name of a dataset
+    that himatch makes (himatch data list); join several with +."""
     out: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
     """Folder to write; Minari opens it by its name if the folder lies in Minari's dataset folder."""
     overwrite: bool = False

@@ -83,7 +83,8 @@ class Train:
     method: Annotated[str, tyro.conf.arg(metavar="NAME")]
     """bc, dt, cdt, moments, goal, bdt, dt-ae, dt-cpc or dt-e2e."""
     data: Annotated[str, tyro.conf.arg(metavar="SOURCE")]
-    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet; join several with +."""
+    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet, or the name of a dataset
+    that himatch makes (himatch data list); join several with +."""
     out: Annotated[str, tyro.conf.arg(metavar="RUN")]
     """Run folder to write: weights, configuration, metrics, held-out episodes."""
     preset: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fast"

@@ -1,15 +1,21 @@
-"""Data: reading, checking, splitting and writing logged episodes."""
+"""Data: reading, checking, splitting, writing, making and collecting logged episodes."""
 
+from himatch.data.collecting import collect_dataset
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.loading import load_dataset
+from himatch.data.making import make_dataset
+from himatch.data.recipes import RECIPES
 from himatch.data.split import Split, label_split, paper_split, random_split
 from himatch.data.writing import write_minari
 
 __all__ = [
+    "RECIPES",
     "Split",
     "TrajectoryDataset",
+    "collect_dataset",
     "label_split",
     "load_dataset",
+    "make_dataset",
     "paper_split",
     "random_split",
     "write_minari",

@@ -15,7 +15,7 @@ from himatch.data.checks import check_packed
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.episodes import pack_episodes, pack_trajectories, read_arrays, read_npz
 from himatch.data.flat import read_d4rl
-from himatch.data.minari import METADATA, datasets_root, download, find_folder, read_minari
+from himatch.data.minari import METADATA, find_folder, read_minari
 from himatch.data.packed import (
     MANIFEST,
     Allocate,
@@ -27,6 +27,7 @@ from himatch.data.packed import (
     save_manifest,
 )
 from himatch.data.pickles import read_pickle
+from himatch.data.sources import locate, split_sources
 from himatch.data.tables import read_table
 from himatch.errors import DataError, HimatchWarning
 from himatch.files import new_folder, reading
@@ -54,6 +55,7 @@ def load_dataset(
     clip_actions: bool = False,
     columns: Mapping[str, Any] | None = None,
     mmap: str | Path | None = None,
+    cache: str | Path | None = None,
 ) -> TrajectoryDataset:
     """Load, check and pack trajectories.
 
@@ -61,8 +63,9 @@ def load_dataset(
     ----------
     source
         A D4RL HDF5 file, a Minari folder or local Minari id, ``minari:ID`` (downloads it), an ``.npz``, a pickled
-        list of episodes, a CSV or Parquet table, several of these joined with ``+``; or a sequence of
-        :class:`Trajectory`, or a dictionary of arrays.
+        list of episodes, a CSV or Parquet table, the name of a dataset that himatch makes
+        (``halfcheetah-medium-expert``), several of these joined with ``+``; or a sequence of :class:`Trajectory`, or a
+        dictionary of arrays.
     task
         Name or :class:`Task`. Where it is left out it is taken from the environment the source names or from the file
         name, and failing that the dataset gets a task of its own without named features.
@@ -74,13 +77,16 @@ def load_dataset(
     mmap
         A folder for memory-mapped arrays, so that a set larger than memory works. Filled on first use, opened as it
         is afterwards, and filled again when the source has changed.
+    cache
+        Folder of the datasets that himatch makes, each on first use; by default ``$HIMATCH_CACHE`` or the user's
+        cache folder.
     """
     known = None if task is None else get_task(task)
     if mmap is None:
-        return _load(source, known, clip_actions, columns, in_memory)
+        return _load(source, known, clip_actions, columns, cache, in_memory)
     if not isinstance(source, (str, Path)):
         raise DataError("mmap maps files; these episodes are in memory already, write them with write_minari first")
-    folder, asked = Path(mmap), _request(source, known, clip_actions, columns)
+    folder, asked = Path(mmap), _request(source, known, clip_actions, columns, cache)
     if (folder / MANIFEST).is_file():
         with reading(str(folder)):
             packed, facts = open_packed(folder)
@@ -93,7 +99,7 @@ def load_dataset(
                 stored = get_task(facts["task"]) if facts["task"] in task_names() else _anonymous_task(packed)
                 return TrajectoryDataset(packed, known or stored, source=asked["source"], env_id=facts["env_id"])
     with new_folder(folder, overwrite=(folder / MANIFEST).is_file()) as partial:
-        dataset = _load(source, known, clip_actions, columns, in_folder(partial), scratch=partial)
+        dataset = _load(source, known, clip_actions, columns, cache, in_folder(partial), scratch=partial)
         facts = {"request": asked, "task": dataset.task.name, "env_id": dataset.env_id}
         save_manifest(partial, dataset._packed, facts)
     packed, _ = open_packed(folder)
@@ -101,12 +107,16 @@ def load_dataset(
 
 
 def _request(
-    source: str | Path, task: Task | None, clip_actions: bool, columns: Mapping[str, Any] | None
+    source: str | Path,
+    task: Task | None,
+    clip_actions: bool,
+    columns: Mapping[str, Any] | None,
+    cache: str | Path | None,
 ) -> dict[str, Any]:
     """What was asked for and what the files looked like then: mapped arrays are good for the same request only."""
     stamps = []
     for part in split_sources(source):
-        path = _locate(str(part))
+        path = locate(str(part), cache)
         for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
             facts = file.stat()
             stamps.append([file.name, facts.st_size, facts.st_mtime_ns])
@@ -128,6 +138,7 @@ def _load(
     task: Task | None,
     clip_actions: bool,
     columns: Mapping[str, Any] | None,
+    cache: str | Path | None,
     allocate: Allocate,
     scratch: Path | None = None,
 ) -> TrajectoryDataset:
@@ -140,7 +151,7 @@ def _load(
         if scratch is not None and len(names) > 1:
             (scratch / f"part-{i}").mkdir()
             place = in_folder(scratch / f"part-{i}")
-        parts.append(_read(one, task, columns, place))
+        parts.append(_read(one, task, columns, cache, place))
     tasks = {part.task.name: part.task for part in parts if part.task is not None}
     if len(tasks) > 1:
         raise DataError(f"the joined sources belong to different tasks ({', '.join(sorted(tasks))})")
@@ -168,32 +179,18 @@ def _remove_parts(scratch: Path, count: int) -> None:
         shutil.rmtree(scratch / f"part-{i}")
 
 
-def split_sources(source: str | Path) -> list[str | Path]:
-    """The sources that ``+`` joins; a path that exists is taken whole."""
-    if not str(source).strip():
-        raise DataError("the source is empty; name a file, a folder or a Minari id")
-    if isinstance(source, Path) or _exists(Path(source)):
-        return [source]
-    parts: list[str | Path] = [part.strip() for part in source.split("+")]
-    if not all(parts):
-        raise DataError(f"{source!r}: there is nothing beside one of the + signs")
-    return parts
-
-
-def _exists(path: Path) -> bool:
-    """Like ``Path.exists``, which raises where several joined sources make a name too long for a file."""
-    try:
-        return path.exists()
-    except OSError:
-        return False
-
-
-def _read(source: Source, task: Task | None, columns: Mapping[str, Any] | None, allocate: Allocate) -> _Part:
+def _read(
+    source: Source,
+    task: Task | None,
+    columns: Mapping[str, Any] | None,
+    cache: str | Path | None,
+    allocate: Allocate,
+) -> _Part:
     if isinstance(source, Mapping):
         return _Part(read_arrays(source, "arrays", task, allocate), task)
     if not isinstance(source, (str, Path)):
         return _Part(pack_trajectories(source, task, allocate), task)
-    path = _locate(str(source))
+    path = locate(str(source), cache)
     folder = find_folder(path)
     if folder is not None:
         with reading(str(folder.data / METADATA)):
@@ -214,21 +211,6 @@ def _read(source: Source, task: Task | None, columns: Mapping[str, Any] | None, 
     else:
         raise DataError(f"{path}: do not know how to read {suffix or 'a file without a suffix'}; known: {FORMATS}")
     return _Part(packed, known)
-
-
-def _locate(source: str) -> Path:
-    if source.startswith("minari:"):
-        return download(source.removeprefix("minari:"))
-    path = Path(source).expanduser()
-    if _exists(path):
-        return path
-    local = datasets_root() / source
-    if source and _exists(local):
-        return local
-    raise DataError(
-        f"{source}: no such file or folder, and no Minari set of that id in {datasets_root()}; "
-        "to download one, write minari:ID"
-    )
 
 
 def _task_of_name(path: Path) -> Task | None:

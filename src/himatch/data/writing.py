@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -32,15 +34,75 @@ def write_minari(
     if len(dataset) == 0:
         raise DataError("there are no episodes to write")
     with new_folder(out, overwrite=overwrite) as partial:
-        data = partial / "data"
-        data.mkdir()
-        with h5py.File(data / MAIN_FILE, "w", track_order=True) as file:
-            for i, trajectory in enumerate(dataset):
-                _write_episode(file.create_group(f"episode_{i}"), i, trajectory)
-        metadata = _metadata(dataset, out.name, description)
-        metadata["dataset_size"] = round((data / MAIN_FILE).stat().st_size / 1e6, 1)
-        (data / METADATA).write_text(json.dumps(metadata, indent=1))
+        write_folder(dataset, partial, out.name, description=description)
     return out
+
+
+def write_folder(
+    dataset: TrajectoryDataset,
+    folder: Path,
+    name: str,
+    *,
+    description: str = "",
+    seeds: Sequence[int] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> None:
+    """Fill an empty folder, which is to be called ``name``.
+
+    Parameters
+    ----------
+    seeds
+        Seeds of the episodes' initial states, one each.
+    metadata
+        More keys for ``metadata.json``, Minari's (``algorithm_name``, ``author``, ``requirements``) or others; those
+        of ``himatch`` join what himatch writes there itself.
+    """
+    data = folder / "data"
+    data.mkdir()
+    with _Disk(data / MAIN_FILE, "w+") as disk:
+        with h5py.File(disk, "w", track_order=True) as file:
+            for i, trajectory in enumerate(dataset):
+                group = file.create_group(f"episode_{i}")
+                _write_episode(group, i, trajectory)
+                if seeds is not None:
+                    group.attrs["seed"] = seeds[i]
+                disk.check()
+        disk.check()
+    more = dict(metadata or {})
+    facts = _metadata(dataset, name, description)
+    facts["himatch"] |= more.pop("himatch", {})
+    facts |= {**more, "dataset_size": round((data / MAIN_FILE).stat().st_size / 1e6, 1)}
+    (data / METADATA).write_text(json.dumps(facts, indent=1))
+
+
+class _Disk(io.FileIO):
+    """A file whose writes never fail before it is asked: HDF5 crashes when it cannot write what it has in hand."""
+
+    failure: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        """Write all of it, or remember why not."""
+        rest = memoryview(data)
+        size = rest.nbytes
+        while self.failure is None and rest.nbytes:
+            try:
+                rest = rest[super().write(rest) :]
+            except OSError as reason:
+                self.failure = reason
+        return size
+
+    def truncate(self, size: int | None = None, /) -> int:
+        """Cut or extend, or remember why not."""
+        try:
+            return super().truncate(size)
+        except OSError as reason:
+            self.failure = self.failure or reason
+            return size or 0
+
+    def check(self) -> None:
+        """Raise what went wrong."""
+        if self.failure is not None:
+            raise self.failure
 
 
 def _write_episode(group: h5py.Group, i: int, trajectory: Trajectory) -> None:
@@ -61,8 +123,10 @@ def _write_episode(group: h5py.Group, i: int, trajectory: Trajectory) -> None:
         "truncations": ended[1],
     }
     for name, column in columns.items():
-        # Byte shuffling before a light deflate: a third smaller than without, at little cost in time.
-        packed = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if column.ndim == 2 else {}
+        # Byte shuffling before a light deflate: a third smaller than without, at little cost in time. Columns of short
+        # episodes would lose more to HDF5's index of the compressed pieces than they gain.
+        worth = column.ndim == 2 and column.nbytes >= 2**14
+        packed = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if worth else {}
         group.create_dataset(name, data=column, **packed)
 
 
@@ -100,6 +164,9 @@ def _env_spec(env_id: str | None, task: Task) -> str | None:
         return None
     import gymnasium
 
+    from himatch.simulation import register_environments
+
+    register_environments()  # the paper's own
     try:
         spec = gymnasium.spec(env_id)
     except gymnasium.error.Error:

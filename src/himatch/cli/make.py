@@ -1,0 +1,164 @@
+"""``himatch data make``, ``himatch data list`` and ``himatch data collect``: datasets out of simulations."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from himatch.cli.data import Import, Name, PathName
+
+if TYPE_CHECKING:
+    from himatch.data import TrajectoryDataset
+    from himatch.data.cache import Listing
+
+Folder = Annotated[str, tyro.conf.arg(metavar="DIR")]
+Seed = Annotated[int, tyro.conf.arg(metavar="S")]
+
+
+@dataclass
+class Make:
+    """Make one of the paper's datasets from experts that come with himatch ('himatch data list' names them)."""
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
+    """halfcheetah-medium-expert, cheetah-vel, ..."""
+    out: Folder
+    """Minari folder to write."""
+    episodes: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Episodes in total, spread evenly over the experts."""
+    seed: Seed = 0
+    """Seed of initial states and actions; one seed, one content hash."""
+    threads: Annotated[int, tyro.conf.arg(metavar="K")] = 0
+    """Threads that simulate; 0 means all."""
+    overwrite: bool = False
+    """Replace DIR if it exists."""
+    experts: PathName = None
+    """Folder of experts of your own (himatch experts pick) in place of the bundled ones."""
+
+    def run(self) -> None:
+        """Play and write."""
+        from himatch.data import make_dataset
+
+        dataset = make_dataset(
+            self.name,
+            self.out,
+            episodes=self.episodes,
+            seed=self.seed,
+            threads=self.threads,
+            overwrite=self.overwrite,
+            experts=self.experts,
+        )
+        _tell(dataset, self.out)
+
+
+@dataclass
+class Collect:
+    """Roll out a policy of anybody's and write its episodes."""
+
+    task: Annotated[str, tyro.conf.arg(metavar="NAME")]
+    """Task with an environment: halfcheetah, hopper, walker2d, ant, cheetah-vel, backflip or one you registered."""
+    policy: Annotated[str, tyro.conf.arg(metavar="POLICY")]
+    """sb3:AGENT.zip (Stable-Baselines3), expert:NAME (comes with himatch), module:function or file.py:function
+    (observations (n, obs) to actions (n, act)). Agent files and Python files run code of whoever wrote them."""
+    out: Folder
+    """Minari folder to write."""
+    episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 100
+    """Episodes."""
+    seed: Seed = 0
+    """Seed of initial states and sampled actions."""
+    deterministic: bool = False
+    """The most likely actions of an agent instead of samples."""
+    label: Name = None
+    """Behaviour that the episodes belong to."""
+    slots: Annotated[int, tyro.conf.arg(metavar="K")] = 32
+    """Simulations at once."""
+    vecnormalize: PathName = None
+    """VecNormalize file of a Stable-Baselines3 agent; looked for beside it where none is named."""
+    overwrite: bool = False
+    """Replace DIR if it exists."""
+    imports: Import = ()
+    """Python file (or module) that registers tasks of your own."""
+
+    def run(self) -> None:
+        """Play and write."""
+        from himatch.data import collect_dataset
+        from himatch.tasks import import_tasks
+
+        for module in self.imports:
+            import_tasks(module)
+        dataset = collect_dataset(
+            self.task,
+            self.policy,
+            self.out,
+            episodes=self.episodes,
+            seed=self.seed,
+            deterministic=self.deterministic,
+            label=self.label,
+            slots=self.slots,
+            vecnormalize=self.vecnormalize,
+            overwrite=self.overwrite,
+        )
+        _tell(dataset, self.out)
+        print(f"returns {dataset.returns.min():.1f} to {dataset.returns.max():.1f}, mean {dataset.returns.mean():.1f}")
+
+
+@dataclass
+class List:
+    """Show the datasets that himatch makes: size, expected returns, and which are in the cache."""
+
+    cache: PathName = None
+    """Folder where datasets used by name are kept ($HIMATCH_CACHE, else the user's cache folder)."""
+    json: bool = False
+    """Print everything as JSON instead of a table."""
+
+    def run(self) -> None:
+        """Print the table."""
+        from himatch.data.cache import cache_folder, list_datasets
+
+        listings = list_datasets(self.cache)
+        if self.json:
+            print(json.dumps([listing.as_json() for listing in listings]))
+            return
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(box=None, title=f"datasets (cache: {cache_folder(self.cache)})", title_justify="left")
+        for name in ("name", "task", "experts"):
+            table.add_column(name, header_style="bold", no_wrap=True)
+        for name in ("episodes", "steps", "expected return", "in the cache", "its returns"):
+            table.add_column(name, header_style="bold", justify="right", no_wrap=True)
+        for listing in listings:
+            table.add_row(*_row(listing))
+        console = Console() if sys.stdout.isatty() else Console(width=160)
+        console.print(table)
+
+
+def _row(listing: Listing) -> tuple[str, ...]:
+    recipe, known = listing.recipe, [card for card in listing.cards if card is not None]
+    experts = " + ".join(part.expert.removeprefix(f"{recipe.task}-") for part in recipe.parts)
+    if len(recipe.parts) > 3:
+        experts = f"{recipe.parts[0].label} ... {recipe.parts[-1].label}"
+    if len(known) < len(recipe.parts):
+        steps, expected = "", "expert not bundled"
+    else:
+        sampled = [card["stochastic"] for card in known]
+        steps = f"{sum(s['length'] * p.episodes for s, p in zip(sampled, recipe.parts, strict=True)):,.0f}"
+        means = [f"{s['mean']:,.0f}" for s in sampled]
+        expected = " + ".join(means) if len(means) <= 3 else f"{means[0]} ... {means[-1]}"
+    row = recipe.name, recipe.task, experts, f"{recipe.episodes:,}", steps, expected
+    if listing.cached is None:
+        return (*row, "", "")
+    made = listing.as_json()["cached"]
+    returns = [part["returns"] for part in made["parts"]]
+    return (
+        *row,
+        f"{made['episodes']:,} episodes, {made['bytes'] / 1e6:,.0f} MB",
+        f"{min(r['min'] for r in returns):,.0f} to {max(r['max'] for r in returns):,.0f}" if returns else "",
+    )
+
+
+def _tell(dataset: TrajectoryDataset, out: str) -> None:
+    print(f"{len(dataset)} episodes, {dataset.steps} steps, sha256 {dataset.content_hash[:16]} written to {out}")

@@ -1,0 +1,128 @@
+"""Datasets that are made on first use and kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from himatch.data.minari import METADATA
+from himatch.data.recipes import RECIPES, Recipe, find_recipe
+from himatch.errors import DataError
+from himatch.files import reading
+
+if TYPE_CHECKING:
+    from himatch.experts.expert import Expert
+
+
+def cache_folder(folder: str | Path | None = None) -> Path:
+    """Where datasets are kept: as given, ``$HIMATCH_CACHE``, or ``himatch`` in the user's cache folder."""
+    given = folder or os.environ.get("HIMATCH_CACHE")
+    if given:
+        return Path(given).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "himatch"
+
+
+def cached_dataset(name: str, cache: str | Path | None = None, *, quiet: bool = False) -> Path:
+    """The folder of a dataset by name, made now if it is not there."""
+    from himatch.data.making import play_recipe
+    from himatch.data.sampling import recipe_experts
+
+    recipe = find_recipe(name)
+    experts = recipe_experts(recipe)
+    folder = cache_folder(cache)
+    found = folder / _key(recipe, experts)
+    if _complete(found):
+        return found
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        workshop = Path(tempfile.mkdtemp(prefix=f".{found.name}.", dir=folder))
+    except OSError as reason:
+        raise DataError(
+            f"{folder}: {name} cannot be kept there ({reason.strerror or reason}); name another folder with --cache"
+        ) from reason
+    try:
+        play_recipe(recipe, experts, workshop / found.name, quiet=quiet)
+        try:
+            (workshop / found.name).rename(found)
+        except OSError as reason:
+            if not _complete(found):  # otherwise another process was quicker, and its set is the same
+                raise DataError(f"{found}: cannot be written ({reason.strerror or reason})") from reason
+    finally:
+        shutil.rmtree(workshop, ignore_errors=True)
+    return found
+
+
+def _key(recipe: Recipe, experts: Sequence[Expert], seed: int = 0) -> str:
+    """A folder name that changes with whatever decides the content."""
+    from himatch.data.sampling import experts_hash
+
+    return f"{recipe.name}-{recipe.episodes}-seed{seed}-{experts_hash(experts)[:8]}-v0"
+
+
+def _complete(folder: Path) -> bool:
+    return (folder / "data" / METADATA).is_file()
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What is known about a dataset without making it."""
+
+    recipe: Recipe
+    cards: tuple[dict[str, Any] | None, ...]
+    """The card of each part's expert, where it is bundled."""
+    cached: Path | None
+    """Its folder, where it has been made."""
+    metadata: dict[str, Any]
+    """What that folder says about itself."""
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return 0 if self.cached is None else sum(p.stat().st_size for p in self.cached.rglob("*") if p.is_file())
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, in built-in types."""
+        parts = [
+            {
+                "expert": part.expert,
+                "label": part.label,
+                "episodes": part.episodes,
+                "expected": None if card is None else card.get("stochastic"),
+            }
+            for part, card in zip(self.recipe.parts, self.cards, strict=True)
+        ]
+        facts = {"name": self.recipe.name, "task": self.recipe.task, "episodes": self.recipe.episodes, "parts": parts}
+        if self.cached is None:
+            return {**facts, "cached": None}
+        made = {
+            "folder": str(self.cached),
+            "bytes": self.size,
+            "episodes": self.metadata.get("total_episodes"),
+            "steps": self.metadata.get("total_steps"),
+            "parts": self.metadata.get("himatch", {}).get("parts", []),
+        }
+        return {**facts, "cached": made}
+
+
+def list_datasets(cache: str | Path | None = None) -> list[Listing]:
+    """Every dataset that himatch makes, with what its experts promise and what is in the cache."""
+    from himatch.data.sampling import expert_cards, recipe_experts
+
+    known, folder, listings = expert_cards(), cache_folder(cache), []
+    for recipe in RECIPES.values():
+        cards = tuple(known.get(part.expert) for part in recipe.parts)
+        found, metadata = None, {}
+        # Weights are read only where a set may be there, and only a set of these very weights counts.
+        if all(cards) and any(folder.glob(f"{recipe.name}-{recipe.episodes}-seed*")):
+            kept = folder / _key(recipe, recipe_experts(recipe))
+            if _complete(kept):
+                with reading(str(kept)):
+                    found, metadata = kept, json.loads((kept / "data" / METADATA).read_text())
+        listings.append(Listing(recipe, cards, found, metadata))
+    return listings

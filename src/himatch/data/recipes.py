@@ -1,0 +1,83 @@
+"""Datasets by name: which experts play how many episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from types import MappingProxyType
+
+from himatch.errors import DataError
+
+VELOCITIES = tuple(f"{tenth / 10:.1f}" for tenth in range(31))
+"""Target velocities of the ``cheetah-vel`` experts, as they are written in names and labels."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Episodes of one expert, played in its own environment."""
+
+    expert: str
+    episodes: int
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A dataset: its parts, one after the other, as episodes of ``task``."""
+
+    name: str
+    task: str
+    parts: tuple[Part, ...]
+
+    @property
+    def episodes(self) -> int:
+        """Episodes of all parts together."""
+        return sum(part.episodes for part in self.parts)
+
+    def with_episodes(self, episodes: int) -> Recipe:
+        """The same with another total, spread evenly; the first parts get what does not divide."""
+        count = len(self.parts)
+        if episodes < count:
+            what = "one episode" if count == 1 else f"{count} episodes, one for each of its parts"
+            raise DataError(f"{self.name} needs at least {what}; got {episodes}")
+        share, more = divmod(episodes, count)
+        parts = (replace(part, episodes=share + (i < more)) for i, part in enumerate(self.parts))
+        return replace(self, parts=tuple(parts))
+
+
+def _recipes() -> Mapping[str, Recipe]:
+    recipes = []
+    for task in ("halfcheetah", "hopper", "walker2d", "ant"):
+        medium, expert = Part(f"{task}-medium", 1000), Part(f"{task}-expert", 1000)
+        recipes += [
+            Recipe(f"{task}-medium", task, (medium,)),
+            Recipe(f"{task}-expert", task, (expert,)),
+            Recipe(f"{task}-medium-expert", task, (medium, expert)),
+        ]
+    flip = Part("backflip", 500, "backflip")
+    velocities = tuple(Part(f"cheetah-vel-{velocity}", 250, velocity) for velocity in VELOCITIES)
+    recipes += [
+        Recipe("halfcheetah-backflip", "backflip", (flip,)),
+        # The paper's data for matching z-velocities: running and back-flips, each with its own reward.
+        Recipe("halfcheetah-run-backflip", "halfcheetah", (Part("halfcheetah-expert", 500, "run"), flip)),
+        Recipe("cheetah-vel", "cheetah-vel", velocities),
+    ]
+    return MappingProxyType({recipe.name: recipe for recipe in recipes})
+
+
+RECIPES: Mapping[str, Recipe] = _recipes()
+
+
+def find_recipe(name: str) -> Recipe:
+    """The recipe of that name; an unknown one is refused with those that come near."""
+    if name not in RECIPES:
+        known = f"known: {', '.join(RECIPES)}"
+        raise DataError(f"himatch makes no dataset called {name!r}; {suggestion(name) or known}")
+    return RECIPES[name]
+
+
+def suggestion(name: str) -> str:
+    """What somebody who wrote ``name`` may have meant, or nothing."""
+    near = get_close_matches(name, RECIPES, n=3, cutoff=0.7)
+    return f"did you mean {' or '.join(near)}?" if near else ""

@@ -1,0 +1,108 @@
+"""Experts as behaviours: sampled actions that do not depend on what else is computed beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from himatch.data.recipes import Recipe
+from himatch.errors import DataError
+from himatch.experts import expert as bundle
+from himatch.experts.expert import Expert, load_expert, read_cards, to_range
+
+
+class SampledExpert:
+    """A behaviour: an expert whose actions are drawn with noise of each episode's own.
+
+    Parameters
+    ----------
+    expert
+        Who acts.
+    count
+        Simulations; rows of a batch are always as many, because the last bits of a matrix product depend on it.
+    seed
+        Numbers that together with the episode's determine its noise.
+    """
+
+    def __init__(self, expert: Expert, count: int, horizon: int, seed: Sequence[int]) -> None:
+        width, actions = expert.task.observation_width or 0, expert.task.action_width or 0
+        self._expert, self._seed, self._horizon = expert, tuple(seed), horizon
+        self._noise = np.zeros((count, horizon, actions), dtype=np.float32)
+        # Torch's own memory is aligned and NumPy's need not be; that, too, can reach the last bits.
+        self._seen = torch.zeros(1, count, width)
+        self._drawn = torch.zeros(1, count, actions)
+
+    @torch.no_grad()
+    def __call__(
+        self, observations: NDArray[np.float64], episodes: NDArray[np.int64], steps: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Actions ``(count, act)``; rows of simulations that do not play are meaningless."""
+        for slot in np.flatnonzero((steps == 0) & (episodes >= 0)).tolist():
+            rng = np.random.default_rng([*self._seed, int(episodes[slot])])
+            self._noise[slot] = rng.standard_normal(self._noise.shape[1:], dtype=np.float32)
+        self._seen[0].copy_(torch.from_numpy(observations))
+        rows = np.arange(len(steps)), np.minimum(steps, self._horizon - 1)
+        self._drawn[0].copy_(torch.from_numpy(self._noise[rows]))
+        return to_range(self._expert.actor.act(self._seen, self._drawn)[0].numpy(), self._expert.task)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread: quicker for small batches, and the same numbers whatever the machine's other threads do."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def recipe_experts(recipe: Recipe, folder: str | Path | None = None) -> list[Expert]:
+    """The expert of every part, bundled or from a folder of the user's own."""
+    where = bundle.BUNDLED if folder is None else Path(folder)
+    known = read_cards(where)
+    missing = [part.expert for part in recipe.parts if part.expert not in known]
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        place = "does not come with this installation of himatch" if folder is None else f"is not in {folder}"
+        raise DataError(
+            f"{recipe.name} is made from the expert {missing[0]!r}{more}, which {place}; "
+            f"there: {', '.join(known) or 'none'}"
+        )
+    return [load_expert(part.expert, where) for part in recipe.parts]
+
+
+def named_expert(name: str) -> Expert:
+    """A bundled expert."""
+    return load_expert(name, bundle.BUNDLED)
+
+
+def expert_cards() -> dict[str, dict[str, Any]]:
+    """Cards of the bundled experts by name."""
+    return read_cards(bundle.BUNDLED)
+
+
+def weights_hash(expert: Expert) -> str:
+    """SHA-256 of an expert's weights."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(expert.weights.items()):
+        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
+        digest.update(tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def experts_hash(experts: Sequence[Expert]) -> str:
+    """SHA-256 of everything about experts that decides what they do: weights, tasks and settings."""
+    digest = hashlib.sha256()
+    for expert in experts:
+        facts = [weights_hash(expert), expert.task.env_id, dict(expert.task.env_kwargs), expert.settings]
+        digest.update(json.dumps(facts, sort_keys=True).encode())
+    return digest.hexdigest()

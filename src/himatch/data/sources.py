@@ -1,0 +1,49 @@
+"""Where a source lies: a path, a Minari id, or the name of a dataset that himatch makes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from himatch.data.minari import datasets_root, download
+from himatch.data.recipes import RECIPES, suggestion
+from himatch.errors import DataError
+
+
+def split_sources(source: str | Path) -> list[str | Path]:
+    """The sources that ``+`` joins; a path that exists is taken whole."""
+    if not str(source).strip():
+        raise DataError("the source is empty; name a file, a folder, a Minari id or a dataset")
+    if isinstance(source, Path) or _exists(Path(source)):
+        return [source]
+    parts: list[str | Path] = [part.strip() for part in source.split("+")]
+    if not all(parts):
+        raise DataError(f"{source!r}: there is nothing beside one of the + signs")
+    return parts
+
+
+def locate(source: str, cache: str | Path | None = None) -> Path:
+    """The file or folder of one source; a dataset that himatch makes is made now if it is not in the cache."""
+    if source.startswith("minari:"):
+        return download(source.removeprefix("minari:"))
+    path = Path(source).expanduser()
+    if _exists(path):
+        return path
+    local = datasets_root() / source
+    if source and _exists(local):
+        return local
+    if source in RECIPES:
+        from himatch.data.cache import cached_dataset
+
+        return cached_dataset(source, cache)
+    raise DataError(
+        f"{source}: no such file or folder, and no Minari set of that id in {datasets_root()}; to download one, write "
+        f"minari:ID; {suggestion(source) or 'himatch data list shows the sets that himatch makes'}"
+    )
+
+
+def _exists(path: Path) -> bool:
+    """Like ``Path.exists``, which raises where several joined sources make a name too long for a file."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
