@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from himatch.information import multi_task as multi_task
     from himatch.information import return_based as return_based
     from himatch.inspection import inspect_dataset as inspect_dataset
+    from himatch.matching import MatchResult as MatchResult
+    from himatch.matching import Policy as Policy
+    from himatch.matching import load as load
     from himatch.policy import BC as BC
     from himatch.policy import BDT as BDT
     from himatch.policy import CDT as CDT
@@ -41,8 +44,6 @@ if TYPE_CHECKING:
     from himatch.policy import DTE2E as DTE2E
     from himatch.policy import GoalDT as GoalDT
     from himatch.policy import MomentsDT as MomentsDT
-    from himatch.policy import Policy as Policy
-    from himatch.policy import load as load
     from himatch.policy import make_method as make_method
     from himatch.targets import EpisodeReference as EpisodeReference
     from himatch.targets import Target as Target
@@ -80,6 +81,7 @@ _ROOMS = {
         "return_based",
     ),
     "inspection": ("inspect_dataset",),
+    "matching": ("MatchResult", "Policy", "load"),
     "policy": (
         "BC",
         "BDT",
@@ -90,8 +92,6 @@ _ROOMS = {
         "DTE2E",
         "GoalDT",
         "MomentsDT",
-        "Policy",
-        "load",
         "make_method",
     ),
     "targets": ("EpisodeReference", "Target", "as_target", "demo", "parse_target"),

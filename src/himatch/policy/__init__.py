@@ -1,7 +1,6 @@
-"""Policies: methods as configurations, the agent that learns, and the trained policy that acts."""
+"""Policies: methods as configurations, and the agent that learns."""
 
 from himatch.policy.methods import BC, BDT, CDT, DT, DTAE, DTCPC, DTE2E, METHODS, GoalDT, Method, MomentsDT, make_method
-from himatch.policy.policy import Policy, load
 
 __all__ = [
     "BC",
@@ -15,7 +14,5 @@ __all__ = [
     "GoalDT",
     "Method",
     "MomentsDT",
-    "Policy",
-    "load",
     "make_method",
 ]

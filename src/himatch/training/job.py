@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from himatch.aggregators import Histogram
 from himatch.bins import Bins
 from himatch.data import Split, TrajectoryDataset, random_split, write_minari
 from himatch.errors import DataError
+from himatch.features import Feature, resolve_feature
 from himatch.files import write_json
 from himatch.information import InformationStatistic, LearnedStatistic
-from himatch.nn.tensors import versions, write_tensors
+from himatch.matching.references import write_references
+from himatch.nn.tensors import versions
 from himatch.policy import CDT, Method
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Widths
@@ -137,25 +137,26 @@ class Job:
 
     def write(self) -> None:
         """Write what does not change during training; the description last, since its presence makes a run folder."""
-        if isinstance(self.statistic, InformationStatistic):
-            write_tensors(self.folder / files.EPISODES, self._episodes(self.statistic))
+        references = [self._reference(feature) for feature in self._scored_features()]
+        write_references(self.folder, references)
         if len(self.split.held_out):
             write_minari(self.split.held_out, self.folder / files.HELD_OUT, overwrite=True)
         write_json(self.folder / files.RUN, self.describe())
 
-    def _episodes(self, statistic: InformationStatistic) -> dict[str, Tensor]:
-        """The training episodes as targets see them."""
-        aggregator = statistic.aggregator
-        bins: Bins | None = aggregator.bins if isinstance(aggregator, Histogram) else None
-        reference = EpisodeReference.of(self.split.train, statistic.feature, bins, self.widths.horizon)
-        return {
-            "indices": torch.from_numpy(reference.indices),
-            "lengths": torch.from_numpy(reference.lengths),
-            "totals": torch.from_numpy(reference.totals),
-            "finals": torch.from_numpy(reference.finals),
-            "low": torch.tensor(reference.context.bins.low, dtype=torch.float64),
-            "high": torch.tensor(reference.context.bins.high, dtype=torch.float64),
-        }
+    def _scored_features(self) -> list[Feature]:
+        """What rollouts may be scored on: the matched feature, or for policies that match none every named one."""
+        train = self.split.train
+        if isinstance(self.statistic, InformationStatistic):
+            return [self.statistic.feature]
+        names = [*(["reward"] if train.has_rewards else []), *train.task.features]
+        return [resolve_feature(name, train.task) for name in names]
+
+    def _reference(self, feature: Feature) -> EpisodeReference:
+        """The training episodes as targets of this feature see them."""
+        bins: Bins | None = None
+        if isinstance(self.statistic, InformationStatistic) and isinstance(self.statistic.aggregator, Histogram):
+            bins = self.statistic.aggregator.bins
+        return EpisodeReference.of(self.split.train, feature, bins, self.widths.horizon)
 
     def check_same(self, stored: dict[str, Any]) -> None:
         """Refuse to resume a run that was something else."""

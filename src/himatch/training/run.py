@@ -12,8 +12,9 @@ from torch import Tensor
 
 from himatch.data import Split, TrajectoryDataset, load_dataset, paper_split
 from himatch.errors import DataError, HimatchError
+from himatch.matching import Policy, load
 from himatch.nn.tensors import read_tensors, write_tensors
-from himatch.policy import Method, Policy, load
+from himatch.policy import Method
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Agent, Batch
 from himatch.policy.methods import UnsupervisedMethod

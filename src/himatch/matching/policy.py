@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from himatch.data import TrajectoryDataset, load_dataset
 from himatch.errors import DataError, HimatchError
 from himatch.information import InformationStatistic, LearnedStatistic
+from himatch.matching.controller import Controller
+from himatch.matching.matching import Environment, match_targets
+from himatch.matching.references import read_reference
+from himatch.matching.result import MatchResult
 from himatch.nn.policy import ModelConfig
 from himatch.nn.tensors import read_tensors
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Agent, Batch, Widths
 from himatch.policy.methods import LearnedMethod, Method, method_from_spec
 from himatch.policy.normalizers import Normalizers
+from himatch.rollout import Conditioning
+from himatch.targets import EpisodeReference, Target, as_target
 from himatch.tasks import Task
 from himatch.types import Trajectory
 
@@ -41,6 +47,7 @@ class Policy:
     ) -> None:
         self.agent, self.normalizers, self.statistic, self.task = agent.eval(), normalizers, statistic, task
         self.folder, self.description = folder, description
+        self._references: dict[str, EpisodeReference] = {}
 
     @property
     def method(self) -> Method:
@@ -75,6 +82,124 @@ class Policy:
     def groups(self) -> tuple[str, ...]:
         """The group of every held-out episode."""
         return tuple(self.description["split"]["groups"])
+
+    @property
+    def feature(self) -> str:
+        """What rollouts are scored on unless something else is asked for."""
+        if isinstance(self.statistic, InformationStatistic):
+            return self.statistic.feature.name
+        return "x_velocity" if "x_velocity" in self.task.features else "reward"
+
+    def reference(self, feature: str | None = None) -> EpisodeReference:
+        """The training episodes as targets of a feature see them: bins, support, nearest mixture."""
+        name = feature or self.feature
+        if name not in self._references:
+            self._references[name] = read_reference(self.folder, name, self.task)
+        return self._references[name]
+
+    def only(self, seed: int) -> Policy:
+        """The same policy with one of its seeds."""
+        if seed not in self.seeds:
+            raise HimatchError(f"this policy has the seeds {', '.join(map(str, self.seeds))}, not {seed}")
+        if len(self.seeds) == 1:
+            return self
+        place = self.seeds.index(seed)
+        agent = Agent(self.method, self.agent.config, self.agent.widths, (seed,)).to(self.device)
+        agent.load_state_dict({name: tensor[place : place + 1] for name, tensor in self.agent.state_dict().items()})
+        chosen = Policy(agent, self.normalizers, self.statistic, self.task, self.folder, self.description)
+        chosen._references = self._references
+        return chosen
+
+    # -- matching -----------------------------------------------------------------------------------------------
+
+    def match(
+        self,
+        target: Target | Trajectory | str | ArrayLike,
+        *,
+        episodes: int = 20,
+        conditioning: Conditioning = "open",
+        feature: str | None = None,
+        seed: int = 0,
+        env: Environment | None = None,
+        threads: int = 0,
+    ) -> MatchResult:
+        """Roll out under a target and compare what happened with it.
+
+        Parameters
+        ----------
+        target
+            ``"normal(5, 1)"``, an episode, samples of the feature, or any :class:`Target`.
+        episodes
+            Rollouts of every seed, each as long as the target.
+        conditioning
+            ``open``: the target's own z_t; ``closed``: what remains of it; ``planned``: histograms, by way of the
+            nearest mixture of training episodes.
+        feature
+            What is compared, by default what the policy was trained to match.
+        seed
+            Of the initial states, which no dataset shares.
+        env
+            Another environment than the data's: a Gymnasium id, a function that makes one, or one to make copies of.
+        """
+        return self.match_all(
+            [target],
+            episodes=episodes,
+            conditioning=conditioning,
+            feature=feature,
+            seed=seed,
+            env=env,
+            threads=threads,
+        )[0]
+
+    def match_all(
+        self,
+        targets: Sequence[Target | Trajectory | str | ArrayLike],
+        *,
+        episodes: int = 20,
+        conditioning: Conditioning = "open",
+        feature: str | None = None,
+        seed: int = 0,
+        env: Environment | None = None,
+        threads: int = 0,
+        references: dict[str, EpisodeReference] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[MatchResult]:
+        """As :meth:`match`, for several targets in one batch of rollouts."""
+        self._references |= references or {}
+        return match_targets(
+            self,
+            [as_target(target, self.task) for target in targets],
+            episodes=episodes,
+            conditioning=conditioning,
+            feature=feature or self.feature,
+            seed=seed,
+            env=env,
+            threads=threads,
+            progress=progress,
+        )
+
+    def controller(
+        self,
+        target: Target | Trajectory | str | ArrayLike,
+        *,
+        seed: int | None = None,
+        batch: int | None = None,
+        conditioning: Conditioning = "open",
+    ) -> Controller:
+        """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them in step."""
+        return Controller(self, as_target(target, self.task), seed, batch, conditioning)
+
+    def score(self, episodes: Sequence[Trajectory]) -> dict[str, NDArray[np.float64]]:
+        """Without any environment: action error on logged episodes, and how much it rises under another one's z.
+
+        ``sensitivity`` is the error under the statistic of the next episode, divided by that under the own one: one
+        means that the policy does not listen.
+        """
+        own = self.action_error(episodes)
+        if len(episodes) < 2 or self.statistic is None:
+            return {"action_error": own, "sensitivity": np.ones_like(own)}
+        other = self.action_error(episodes, [*episodes[1:], episodes[0]])
+        return {"action_error": own, "sensitivity": other / np.maximum(own, 1e-12)}
 
     def actions(self, trajectory: Trajectory, target: Trajectory | None = None) -> NDArray[np.float32]:
         """What every seed would do at every step of a logged episode, ``(K, T, act)``, in the task's range.

@@ -1,0 +1,180 @@
+"""From targets to rollouts to results."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+from himatch.errors import HimatchError, HimatchWarning, TargetError
+from himatch.features import resolve_feature
+from himatch.information import InformationStatistic
+from himatch.matching.result import MatchResult
+from himatch.rollout import EVALUATION_SEED, Conditioning, Feed, Player, make_feed, roll_out
+from himatch.simulation import Simulator, make_simulator
+from himatch.targets import Context, EpisodeReference, Target
+
+if TYPE_CHECKING:
+    from himatch.matching.policy import Policy
+
+Environment = str | Callable[[], "gymnasium.Env[Any, Any]"] | gymnasium.Env[Any, Any]
+AT_ONCE = 2048  # rollouts played together; more are played in turn
+
+
+def match_targets(
+    policy: Policy,
+    targets: Sequence[Target],
+    *,
+    episodes: int,
+    conditioning: Conditioning,
+    feature: str,
+    seed: int = 0,
+    env: Environment | None = None,
+    threads: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[MatchResult]:
+    """Roll out every seed of a policy under every target and compare; ``progress`` gets steps done and to do."""
+    if episodes < 1:
+        raise HimatchError(f"at least one episode has to be rolled out, got {episodes}")
+    if not targets:
+        raise TargetError("there is no target to match")
+    stack = len(policy.seeds)
+    each = max(1, AT_ONCE // (stack * episodes))
+    frame = policy.reference(feature).context
+    results: list[MatchResult] = []
+    total = -(-len(targets) // each) * frame.horizon
+    for first in range(0, len(targets), each):
+        part = targets[first : first + each]
+        done = (first // each) * frame.horizon
+
+        def tell(steps: int, done: int = done) -> None:
+            if progress is not None:
+                progress(done + steps, total)
+
+        results += _match(policy, part, episodes, conditioning, feature, seed, env, threads, tell)
+    return results
+
+
+def _match(
+    policy: Policy,
+    targets: Sequence[Target],
+    episodes: int,
+    conditioning: Conditioning,
+    feature: str,
+    seed: int,
+    env: Environment | None,
+    threads: int,
+    tell: Callable[[int], None],
+) -> list[MatchResult]:
+    stack, reference = len(policy.seeds), policy.reference(feature)
+    scored, told = reference.context, conditioning_frame(policy)
+    _check(targets, reference)
+    numbers = np.tile(np.repeat(np.arange(len(targets)), episodes), (stack, 1))
+    lengths = np.array([len(target.values(scored)) for target in targets])[numbers]
+    # All targets and seeds start from the same states, so that they differ in nothing else.
+    starts = EVALUATION_SEED + seed * 1_000_000 + np.tile(np.arange(episodes), len(targets))
+    feed = policy_feed(policy, targets, told, numbers, conditioning)
+    player = Player(policy.agent, policy.normalizers, feed, numbers.shape[1])
+    simulator = simulator_for(policy, numbers.size, env, threads)
+    steps = 0
+
+    def count(_: int) -> None:
+        nonlocal steps
+        steps += 1
+        tell(steps)
+
+    matched = policy.statistic.feature if isinstance(policy.statistic, InformationStatistic) else None
+    try:
+        rollouts = roll_out(player, simulator, lengths, np.tile(starts, (stack, 1)), matched, count)
+    finally:
+        simulator.close()
+    phi = resolve_feature(feature, policy.task)
+    results = []
+    for number, target in enumerate(targets):
+        chosen = range(number * episodes, (number + 1) * episodes)
+        played = [[rollouts.trajectory(k, b) for b in chosen] for k in range(stack)]
+        place = slice(number * episodes, (number + 1) * episodes)
+        distribution = target.matches == "distribution"
+        results.append(
+            MatchResult(
+                target,
+                scored,
+                conditioning,
+                policy.seeds,
+                tuple(tuple(phi(trajectory) for trajectory in seed_rollouts) for seed_rollouts in played),
+                np.array([[trajectory.total_reward for trajectory in row] for row in played]),
+                rollouts.lengths[:, place],
+                rollouts.terminated[:, place],
+                played[0][0],
+                reference.mixture(target).w1 if distribution else None,
+                reference.support(target).outside,
+            )
+        )
+    return results
+
+
+def policy_feed(
+    policy: Policy, targets: Sequence[Target], frame: Context | None, numbers: np.ndarray, conditioning: Conditioning
+) -> Feed:
+    """What the policy is told in rollouts ``(K, B)`` of target numbers."""
+    return make_feed(
+        conditioning,
+        policy.statistic,
+        policy.method,
+        policy.context,
+        targets,
+        frame,
+        numbers,
+        policy.device,
+        policy.reference() if conditioning == "planned" and frame is not None else None,
+    )
+
+
+def conditioning_frame(policy: Policy) -> Context | None:
+    """Feature and bins of what the policy is told; ``None`` for policies that are told none or learn their own."""
+    return policy.reference().context if isinstance(policy.statistic, InformationStatistic) else None
+
+
+def simulator_for(policy: Policy, count: int, env: Environment | None, threads: int) -> Simulator:
+    """Simulations of the environment the data came from, unless another one is named."""
+    task = policy.task
+    if isinstance(env, gymnasium.Env):
+        return make_simulator(task, count, make_env=_copier(env))
+    if callable(env):
+        return make_simulator(task, count, make_env=env)
+    recorded = policy.description["data"].get("env_id")
+    env_id = env or recorded or task.env_id
+    if env_id is None:
+        raise HimatchError(
+            f"task {task.name} has no environment to roll out in; name one (--env ID), hand over an environment, or "
+            "use policy.controller in a loop of your own"
+        )
+    return make_simulator(replace(task, env_id=env_id), count, threads=threads)
+
+
+def _copier(env: gymnasium.Env[Any, Any]) -> Callable[[], gymnasium.Env[Any, Any]]:
+    spec = env.spec
+    if spec is not None:
+        return lambda: gymnasium.make(spec)
+    return lambda: copy.deepcopy(env)
+
+
+def _check(targets: Sequence[Target], reference: EpisodeReference) -> None:
+    """Say so where a target lies outside what the data covers, and what would come nearest."""
+    for target in targets:
+        support = reference.support(target)
+        if support.inside or target.demonstration() is not None:
+            continue
+        nearest = reference.nearest(target)
+        if target.matches == "distribution":
+            what = f"{support.outside:.0%} of {target.name} lies where no training episode goes"
+            remedy = f"the nearest mixture of episodes is {reference.mixture(target).w1:.3g} away (W1)"
+        else:
+            what = f"{target.name} lies beyond every training episode"
+            remedy = f"the nearest is {nearest.distance:.3g} away"
+        warnings.warn(f"{what}; {remedy}", HimatchWarning, 2)

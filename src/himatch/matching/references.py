@@ -1,0 +1,49 @@
+"""The training episodes as a run folder keeps them, for each feature that rollouts may be scored on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from himatch.bins import Bins
+from himatch.errors import HimatchError
+from himatch.features import resolve_feature
+from himatch.nn.tensors import read_tensors, write_tensors
+from himatch.policy.run_folder import EPISODES
+from himatch.targets import Context, EpisodeReference
+from himatch.tasks import Task
+
+
+def write_references(folder: Path, references: Iterable[EpisodeReference]) -> None:
+    """Write bin indices (a byte a step), lengths, totals and last values of every feature."""
+    tensors: dict[str, Tensor] = {}
+    for reference in references:
+        bins, name = reference.context.bins, reference.context.feature.name
+        tensors |= {
+            f"{name}/indices": torch.from_numpy(reference.indices).to(torch.uint8 if bins.count < 256 else torch.int16),
+            f"{name}/lengths": torch.from_numpy(reference.lengths),
+            f"{name}/totals": torch.from_numpy(reference.totals),
+            f"{name}/finals": torch.from_numpy(reference.finals),
+            f"{name}/range": torch.tensor([bins.low, bins.high], dtype=torch.float64),
+            f"{name}/shape": torch.tensor([bins.count, reference.context.horizon]),
+        }
+    write_tensors(folder / EPISODES, tensors)
+
+
+def read_reference(folder: Path, name: str, task: Task) -> EpisodeReference:
+    """What a run folder holds about one feature."""
+    tensors = read_tensors(folder / EPISODES)
+    if f"{name}/indices" not in tensors:
+        known = ", ".join(sorted({key.rpartition("/")[0] for key in tensors}))
+        raise HimatchError(
+            f"{folder} holds nothing about the feature {name!r} (only {known}); give reference=EpisodeReference.of(...)"
+        )
+    part = {key.rpartition("/")[2]: value for key, value in tensors.items() if key.rpartition("/")[0] == name}
+    low, high = part["range"].tolist()
+    count, horizon = part["shape"].tolist()
+    context = Context(resolve_feature(name, task), Bins(tuple(low), tuple(high), count), horizon)
+    indices = part["indices"].to(torch.int16).numpy()
+    return EpisodeReference(context, indices, part["lengths"].numpy(), part["totals"].numpy(), part["finals"].numpy())

@@ -1,0 +1,112 @@
+"""How well rollouts match a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch.divergences import energy_distance, wasserstein_bins, wasserstein_joint
+from himatch.targets import Context, Target
+from himatch.types import Array, Trajectory
+
+
+@dataclass(frozen=True, eq=False)
+class MatchResult:
+    """Rollouts of K seeds under one target, E each, and how they compare with it.
+
+    ``features[k][e]`` is ``(T, d)``; ``returns`` and ``lengths`` are ``(K, E)``. ``w1`` and ``energy`` are means over
+    seeds of the distance between a seed's rollouts, pooled, and the target; ``w1_per_seed`` has each.
+    """
+
+    target: Target
+    frame: Context
+    conditioning: str
+    seeds: tuple[int, ...]
+    features: tuple[tuple[Array, ...], ...]
+    returns: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    example: Trajectory
+    """The first rollout of the first seed."""
+    reference: float | None = None
+    """W1 of the nearest mixture of training episodes, for distributions."""
+    outside: float = 0.0
+    """Part of the target that lies outside what the training episodes cover."""
+
+    def pooled(self, seed: int) -> Array:
+        """All feature rows of one seed's rollouts, ``(n, d)``."""
+        return np.concatenate(self.features[seed])
+
+    @cached_property
+    def values(self) -> Array:
+        """Feature values of the target, ``(T, d)``."""
+        return self.target.values(self.frame)
+
+    @cached_property
+    def w1_per_seed(self) -> NDArray[np.float64]:
+        """Wasserstein-1 between each seed's pooled histogram and the target's, in feature units, joint in n-D."""
+        return np.array([w1(self.pooled(k), self.values, self.frame) for k in range(len(self.seeds))])
+
+    @property
+    def w1(self) -> float:
+        """Mean over seeds of W1."""
+        return float(self.w1_per_seed.mean())
+
+    @cached_property
+    def energy_per_seed(self) -> NDArray[np.float64]:
+        """Energy distance on the same bins."""
+        frame = self.frame
+        goal, mass = frame.bins.joint(self.values)
+        found = [frame.bins.joint(self.pooled(k)) for k in range(len(self.seeds))]
+        return np.array([energy_distance(points, goal, weights, mass) for points, weights in found])
+
+    @property
+    def energy(self) -> float:
+        """Mean over seeds of the energy distance."""
+        return float(self.energy_per_seed.mean())
+
+    @cached_property
+    def error_per_seed(self) -> NDArray[np.float64]:
+        """What the target asks to be small: W1, or the distance of the mean total or of the mean last value."""
+        if self.target.matches == "distribution":
+            return self.w1_per_seed
+        if self.target.matches == "return":
+            asked = self.values.sum(axis=0, dtype=np.float64)
+            reached = [np.mean([phi.sum(axis=0, dtype=np.float64) for phi in seed], axis=0) for seed in self.features]
+        else:
+            asked = self.values[-1].astype(np.float64)
+            reached = [np.mean([phi[-1] for phi in seed], axis=0) for seed in self.features]
+        return np.array([float(np.linalg.norm(row - asked)) for row in reached])
+
+    @property
+    def error(self) -> float:
+        """Mean over seeds of that."""
+        return float(self.error_per_seed.mean())
+
+    def __repr__(self) -> str:
+        reference = "" if self.reference is None else f", reference {self.reference:.3f}"
+        measure = "w1" if self.target.matches == "distribution" else "error"
+        return (
+            f"MatchResult({self.target.name}: {measure} {self.error:.3f}{reference}, return {self.returns.mean():.0f}, "
+            f"{self.returns.size} rollouts, {self.conditioning})"
+        )
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw the target's and the rollouts' histograms over one another."""
+        from himatch.matching.plot import plot_match  # matplotlib is slow to import
+
+        return plot_match(self, Path(path))
+
+
+def w1(rows: Array, values: Array, frame: Context) -> float:
+    """W1 between the histograms of two samples ``(n, d)``: on bins in one dimension, over occupied cells in several."""
+    bins = frame.bins
+    if bins.dimensions == 1:
+        return float(wasserstein_bins(bins.histogram(rows), bins.histogram(values), bins.widths)[0])
+    points, weights = bins.joint(rows)
+    goal, mass = bins.joint(values)
+    return wasserstein_joint(points, goal, weights, mass)

@@ -1,0 +1,216 @@
+"""What the policy is told at every step of a rollout.
+
+``open`` is the paper: the target's own z_t, whatever was achieved. ``closed`` tells what remains of the target after
+what was achieved. ``planned`` projects a histogram on the nearest mixture of training episodes, lays its parts out in
+time, slowest first, and tells each stretch its episode's own z_t: an unseen distribution is out of distribution for the
+network, its projection is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from himatch.aggregators import DiscountedSum, Histogram, Moments
+from himatch.errors import TargetError
+from himatch.information import InformationStatistic
+from himatch.policy.methods import LearnedMethod
+from himatch.targets import Context, EpisodeReference, Target
+from himatch.targets.distribution import apportion
+from himatch.types import Array
+
+Conditioning = Literal["open", "closed", "planned"]
+CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
+
+
+class Feed:
+    """Tells every rollout its z, step by step; this one tells nothing (behavioural cloning).
+
+    Rollouts are ``(K, B)``, and each belongs to one of the targets.
+    """
+
+    wants_features = False
+    """Whether ``achieved`` must be called after every step."""
+
+    def z(self, step: int) -> Tensor | None:
+        """Statistics for this step, ``(K, B, k)``, or ``None`` for a policy that is told none."""
+        return None
+
+    def targets(self, step: int) -> Tensor | None:
+        """Target states that a learned statistic reads at this step, ``(K, B, S, obs)``."""
+        return None
+
+    def achieved(self, phi: Tensor) -> None:
+        """Take note of the feature of the step that was just made, ``(K, B, d)``."""
+
+    def reset(self) -> None:
+        """Begin again at step 0."""
+
+
+class Scheduled(Feed):
+    """Tables of z, one for each target, read off by the clock; past its end a table's last row holds."""
+
+    def __init__(self, tables: Sequence[Array], target: Tensor) -> None:
+        longest = max(len(table) for table in tables)
+        padded = np.stack([table[np.minimum(np.arange(longest), len(table) - 1)] for table in tables])
+        self.table = torch.from_numpy(np.ascontiguousarray(padded, dtype=np.float32)).to(target.device)
+        self.target = target
+
+    def z(self, step: int) -> Tensor:
+        """The row of every rollout's table for this step."""
+        return self.table[:, min(step, self.table.shape[1] - 1)][self.target]
+
+
+class Remaining(Feed):
+    """Closed conditioning: the target's total over its T steps, minus what was achieved, as the aggregator says it."""
+
+    wants_features = True
+
+    def __init__(self, values: Sequence[Array], statistic: InformationStatistic, target: Tensor) -> None:
+        self.aggregator, self.target = statistic.aggregator, target
+        device, stack = target.device, target.shape
+        self.lengths = torch.tensor([len(v) for v in values], device=device, dtype=torch.float32)[target].unsqueeze(-1)
+        totals = np.stack([self._contributions(torch.from_numpy(v.copy())).sum(0).numpy() for v in values])
+        self.totals = torch.from_numpy(totals).to(device)[target]
+        self.start = torch.from_numpy(np.stack([self.aggregator(v)[0] for v in values])).to(device)[target]
+        self.done = torch.zeros(*stack, totals.shape[1], device=device)
+
+    def reset(self) -> None:
+        """Nothing is achieved yet."""
+        self.done.zero_()
+
+    def _contributions(self, phi: Tensor) -> Tensor:
+        """What a step adds to the total, ``(..., d)`` to ``(..., j)``: counts, the value, or its powers."""
+        aggregator = self.aggregator
+        if isinstance(aggregator, Histogram):
+            bins = aggregator.bins
+            low, widths = torch.tensor(bins.low, dtype=torch.float64), torch.tensor(bins.widths)
+            place = ((phi.double() - low.to(phi.device)) / widths.to(phi.device)).clamp(0, bins.count - 1).long()
+            return torch.nn.functional.one_hot(place, bins.count).flatten(-2).float()
+        if isinstance(aggregator, Moments):
+            centred = phi - torch.tensor(aggregator.center, dtype=phi.dtype, device=phi.device)
+            return torch.cat([centred**p for p in range(1, aggregator.order + 1)], dim=-1)
+        return phi
+
+    def achieved(self, phi: Tensor) -> None:
+        """Add a step."""
+        self.done += self._contributions(phi)
+
+    def z(self, step: int) -> Tensor:
+        """The statistic of what remains; the whole target's once nothing does."""
+        rest = self.totals - self.done
+        aggregator = self.aggregator
+        if isinstance(aggregator, DiscountedSum):
+            return rest / aggregator.scale
+        if isinstance(aggregator, Histogram):
+            shares = _by_dimension(rest.clamp(min=0), aggregator.count)
+            mass = shares.sum(-1, keepdim=True)
+            whole = _by_dimension(self.start, aggregator.count)
+            return torch.where(mass > 0, shares / mass.clamp(min=1e-9), whole).flatten(-2)
+        assert isinstance(aggregator, Moments)
+        left = self.lengths - step
+        return torch.where(left > 0, _moments(rest / left.clamp(min=1), aggregator), self.start)
+
+
+def _by_dimension(histograms: Tensor, count: int) -> Tensor:
+    """``(..., d * bins)`` to ``(..., d, bins)``."""
+    return histograms.view(*histograms.shape[:-1], -1, count)
+
+
+def _moments(raw: Tensor, aggregator: Moments) -> Tensor:
+    """Moments in feature units from means of powers, ``(..., order * d)``, as the aggregator gives them."""
+    powers = list(raw.chunk(aggregator.order, dim=-1))
+    mean = powers[0]
+    columns = [mean + torch.tensor(aggregator.center, dtype=raw.dtype, device=raw.device)]
+    if aggregator.order >= 2:
+        columns.append((powers[1] - mean**2).clamp(min=0).sqrt())
+    if aggregator.order >= 3:
+        third = powers[2] - 3 * mean * powers[1] + 2 * mean**3
+        columns.append(third.sign() * third.abs() ** (1 / 3))
+    if aggregator.order >= 4:
+        fourth = powers[3] - 4 * mean * powers[2] + 6 * mean**2 * powers[1] - 3 * mean**4
+        columns.append(fourth.clamp(min=0) ** 0.25)
+    return torch.cat(columns, dim=-1)
+
+
+class Imitated(Feed):
+    """Learned statistics: windows of the demonstrations' states, by the target's clock."""
+
+    def __init__(self, states: Sequence[Array], method: LearnedMethod, context: int, target: Tensor) -> None:
+        longest = max(len(s) for s in states)
+        padded = np.stack([s[np.minimum(np.arange(longest), len(s) - 1)] for s in states])
+        self.table = torch.from_numpy(np.ascontiguousarray(padded)).to(target.device)
+        _, self.count = method.codes_and_states(context)
+        self.literal, self.context, self.target = method.literal, context, target
+
+    def targets(self, step: int) -> Tensor:
+        """The window that starts at the present, or for the literal reading at the context's first step."""
+        first = max(step - self.context + 1, 0) if self.literal else step
+        rows = torch.arange(first, first + self.count, device=self.table.device)
+        return self.table[:, rows.clamp(max=self.table.shape[1] - 1)][self.target]
+
+
+def plan(target: Target, reference: EpisodeReference, aggregator: Histogram, steps: int) -> Array:
+    """The z table of ``planned``: the mixture's episodes in turn, slowest first, each telling its own z_t."""
+    mixture = reference.mixture(target)
+    bins, starts = reference.context.bins, np.concatenate([[0], np.cumsum(reference.lengths)])
+    speed = {e: float(reference.totals[e].sum() / reference.lengths[e]) for e in mixture.weights}
+    order = sorted(mixture.weights, key=lambda episode: speed[episode])
+    shares = apportion([mixture.weights[episode] for episode in order], steps)
+    ends = np.cumsum(shares)
+    rows: list[Array] = []
+    for episode, end, share in zip(order, ends, shares, strict=True):
+        clock = np.arange(end - share, end)
+        indices = reference.indices[starts[episode] : starts[episode + 1]]
+        centres = np.array(bins.low) + (indices + 0.5) * bins.widths
+        z = aggregator(centres.astype(np.float32))
+        rows.append(z[np.minimum(clock, len(z) - 1)])
+    return np.concatenate(rows)
+
+
+def make_feed(
+    conditioning: Conditioning,
+    statistic: object,
+    method: object,
+    context: int,
+    targets: Sequence[Target],
+    frame: Context | None,
+    rollouts: NDArray[np.int64],
+    device: torch.device,
+    reference: EpisodeReference | None = None,
+) -> Feed:
+    """The feed for rollouts ``(K, B)`` of target numbers."""
+    if conditioning not in CONDITIONINGS:
+        raise TargetError(f"conditioning must be one of {', '.join(CONDITIONINGS)}, got {conditioning!r}")
+    target = torch.from_numpy(rollouts).to(device)
+    if isinstance(method, LearnedMethod):
+        states = [_demonstration(t) for t in targets]
+        return Imitated(states, method, context, target)
+    if not isinstance(statistic, InformationStatistic) or frame is None:
+        return Feed()
+    values = [t.values(frame) for t in targets]
+    aggregator = statistic.aggregator
+    if conditioning == "planned":
+        if not isinstance(aggregator, Histogram):
+            raise TargetError("planned conditioning lays out histograms; this policy is told another statistic")
+        if reference is None:
+            raise TargetError("planned conditioning needs the training episodes, which this run does not hold")
+        tables = [plan(t, reference, aggregator, len(v)) for t, v in zip(targets, values, strict=True)]
+        return Scheduled(tables, target)
+    if conditioning == "closed" and isinstance(aggregator, (Histogram, DiscountedSum, Moments)):
+        if aggregator.gamma != 1.0:
+            raise TargetError("closed conditioning subtracts what was achieved, which needs gamma 1")
+        return Remaining(values, statistic, target)
+    return Scheduled([aggregator(v) for v in values], target)
+
+
+def _demonstration(target: Target) -> Array:
+    found = target.demonstration()
+    if found is None:
+        raise TargetError(f"this policy imitates demonstrations, and {target.name} is none; give demo(FILE, EPISODE)")
+    return found.observations

@@ -1,0 +1,99 @@
+"""The loop: simulations and policy in turn, everything that happens kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from himatch.features import Feature
+from himatch.rollout.player import Player
+from himatch.simulation import Simulator
+from himatch.types import Trajectory
+
+EVALUATION_SEED = 2**31
+"""Evaluation resets simulations with seeds from here on; datasets stay below."""
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """What K seeds did in B rollouts each, ``(K, B, T, ...)``; beyond ``lengths (K, B)`` the arrays hold nothing."""
+
+    observations: NDArray[np.float32]
+    actions: NDArray[np.float32]
+    rewards: NDArray[np.float32]
+    final_observations: NDArray[np.float32]
+    lengths: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+
+    def trajectory(self, seed: int, rollout: int) -> Trajectory:
+        """One rollout as an episode."""
+        steps = int(self.lengths[seed, rollout])
+        return Trajectory(
+            self.observations[seed, rollout, :steps],
+            self.actions[seed, rollout, :steps],
+            self.rewards[seed, rollout, :steps],
+            self.final_observations[seed, rollout],
+            bool(self.terminated[seed, rollout]),
+        )
+
+
+def roll_out(
+    player: Player,
+    simulator: Simulator,
+    lengths: NDArray[np.int64],
+    reset_seeds: NDArray[np.int64],
+    feature: Feature | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Rollouts:
+    """Play rollouts ``(K, B)`` of the given lengths from the given reset seeds; ``simulator`` has K x B simulations.
+
+    ``feature`` is needed by closed conditioning, which is told what was achieved. ``progress`` is called at every step
+    with the number of rollouts that go on.
+    """
+    stack, batch = lengths.shape
+    shape, device = (stack, batch), player.device
+    longest = int(min(lengths.max(), simulator.task.horizon))
+    width = simulator.observations.shape[1]
+    observations = np.zeros((stack * batch, longest, width), np.float32)
+    actions = np.zeros((stack * batch, longest, player.agent.widths.action), np.float32)
+    rewards = np.zeros((stack * batch, longest), np.float32)
+    limit = np.minimum(lengths.ravel(), longest)
+    played = np.zeros(stack * batch, np.int64)
+    terminated = np.zeros(stack * batch, bool)
+    player.reset()
+    seen = simulator.reset(reset_seeds.ravel().tolist())
+    watched = feature is not None and player.feed.wants_features
+    for step in range(longest):
+        active = simulator.active
+        if not active.any():
+            break
+        observations[:, step] = seen
+        given = torch.from_numpy(observations[:, step]).view(*shape, width).to(device)
+        chosen = player.act(given)
+        actions[:, step] = chosen.reshape(stack * batch, -1).float().cpu().numpy()
+        after = simulator.step(actions[:, step])
+        rewards[:, step] = after.rewards
+        played[active] += 1
+        terminated |= active & after.terminated
+        if watched:
+            assert feature is not None
+            phi = feature(Trajectory(observations[:, step], actions[:, step], rewards[:, step]))
+            player.feed.achieved(torch.tensor(phi).view(*shape, -1).to(device))
+        seen = after.observations
+        finished = np.flatnonzero(active & (played >= limit))
+        if finished.size:
+            simulator.rest(finished.tolist())
+        if progress is not None:
+            progress(int(simulator.active.sum()))
+    return Rollouts(
+        observations.reshape(*shape, longest, width),
+        actions.reshape(*shape, longest, -1),
+        rewards.reshape(*shape, longest),
+        np.asarray(seen, dtype=np.float32).reshape(*shape, width),
+        played.reshape(shape),
+        terminated.reshape(shape),
+    )
