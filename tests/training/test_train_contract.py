@@ -132,8 +132,8 @@ def test_matching_needs_no_dataset(hopper: hm.TrajectoryDataset, tmp_path: Path)
     stored = load_file(tmp_path / "run" / "episodes.safetensors")
     policy = hm.load(tmp_path / "run")
     bins = policy.statistic.aggregator.bins  # type: ignore[union-attr]
-    np.testing.assert_array_equal(stored["indices"].numpy(), bins.indices(split.train.observations[:, [5]]))
-    np.testing.assert_array_equal(stored["lengths"].numpy(), split.train.lengths)
+    np.testing.assert_array_equal(stored["x_velocity/indices"].numpy(), bins.indices(split.train.observations[:, [5]]))
+    np.testing.assert_array_equal(stored["x_velocity/lengths"].numpy(), split.train.lengths)
     assert policy.description["data"]["hash"] == split.train.content_hash
     assert policy.description["versions"]["torch"] == torch.__version__
     assert policy.held_out is not None
