@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 def progress_bar(
     title: str, total: int, done: int = 0, *, unit: str = "steps", quiet: bool = False
 ) -> Iterator[Callable[..., None]]:
-    """A bar; gives a function ``(done, rate, what else to say)``."""
+    """A bar; gives a function ``(done, rate, what else to say, total)``."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -29,8 +29,8 @@ def progress_bar(
     with Progress(*columns, console=Console(file=sys.stderr), disable=quiet) as progress:
         task = progress.add_task(title, total=total, completed=done, note="", rate=0.0)
 
-        def update(done: int, rate: float, note: str = "") -> None:
-            progress.update(task, completed=done, note=note, rate=rate)
+        def update(done: int, rate: float, note: str = "", total: int | None = None) -> None:
+            progress.update(task, completed=done, note=note, rate=rate, total=total)
 
         yield update
 

@@ -16,9 +16,11 @@ from typing import Annotated, Protocol
 import tyro
 
 from himatch._version import __version__
+from himatch.cli.benchmark import Benchmark
 from himatch.cli.data import Convert, Inspect
 from himatch.cli.experts import Experts
 from himatch.cli.make import Collect, List, Make
+from himatch.cli.match import Evaluate, Match
 from himatch.cli.quickstart import Quickstart
 from himatch.cli.train import Train
 from himatch.errors import HimatchError, HimatchWarning
@@ -56,6 +58,9 @@ class Data:
 Program = (
     Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Match, tyro.conf.subcommand("match")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
     | Annotated[Experts, tyro.conf.subcommand("experts")]
     | Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
 )

@@ -28,15 +28,25 @@ def cache_folder(folder: str | Path | None = None) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "himatch"
 
 
-def cached_dataset(name: str, cache: str | Path | None = None, *, quiet: bool = False) -> Path:
-    """The folder of a dataset by name, made now if it is not there."""
+def cached_dataset(
+    name: str,
+    cache: str | Path | None = None,
+    *,
+    episodes: int | None = None,
+    seed: int = 0,
+    threads: int = 0,
+    quiet: bool = False,
+) -> Path:
+    """The folder of a dataset by name (of that size and seed), made now if it is not there."""
     from himatch.data.making import play_recipe
     from himatch.data.sampling import recipe_experts
 
     recipe = find_recipe(name)
+    if episodes is not None:
+        recipe = recipe.with_episodes(episodes)
     experts = recipe_experts(recipe)
     folder = cache_folder(cache)
-    found = folder / _key(recipe, experts)
+    found = folder / _key(recipe, experts, seed)
     if _complete(found):
         return found
     try:
@@ -47,7 +57,7 @@ def cached_dataset(name: str, cache: str | Path | None = None, *, quiet: bool = 
             f"{folder}: {name} cannot be kept there ({reason.strerror or reason}); name another folder with --cache"
         ) from reason
     try:
-        play_recipe(recipe, experts, workshop / found.name, quiet=quiet)
+        play_recipe(recipe, experts, workshop / found.name, seed=seed, threads=threads, quiet=quiet)
         try:
             (workshop / found.name).rename(found)
         except OSError as reason:

@@ -1,0 +1,143 @@
+"""All jobs of a benchmark: in turn, on several processes, or on a Ray cluster; failures are listed, not fatal."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+
+from himatch.benchmark.jobs import Job, Options, plan_jobs
+from himatch.benchmark.running import result_path, run_job
+from himatch.errors import HimatchError
+from himatch.files import new_file, write_json
+from himatch.progress import progress_bar
+
+Executor = Literal["local", "ray"]
+FAILURES, PLAN = "failures", "benchmark.json"
+TRIES = 3  # of a job whose machine is lost
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended: nothing, or one line that says what went wrong."""
+
+    key: str
+    failure: str | None = None
+
+
+def run_benchmark(
+    suites: Sequence[str],
+    out: str | Path,
+    options: Options | None = None,
+    *,
+    executor: Executor = "local",
+    workers: int = 1,
+    address: str | None = None,
+    quiet: bool = False,
+) -> list[Outcome]:
+    """Run every job that some suites need; results appear in ``out`` as they come.
+
+    Parameters
+    ----------
+    executor
+        ``local``: this machine; ``ray``: a Ray cluster that shares ``out`` (``address``, or one that is started here).
+    workers
+        Processes on this machine; more than one only helps where there is no GPU or several.
+    """
+    options, folder = options or Options(), Path(out)
+    jobs = plan_jobs(suites, options)
+    if workers < 1:
+        raise HimatchError(f"there must be at least one worker, got {workers}")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / PLAN, {"suites": list(suites), "options": asdict(options), "jobs": [job.key for job in jobs]})
+    open_jobs = [job for job in jobs if any(not result_path(folder, job, q).is_file() for q in job.questions)]
+    outcomes: list[Outcome] = [Outcome(job.key) for job in jobs if job not in open_jobs]
+    if executor == "local" and workers == 1:
+        return outcomes + list(_in_turn(open_jobs, len(jobs), folder, options, quiet))
+    if executor == "ray":
+        running = _on_ray(open_jobs, folder, options, workers, address)
+    else:
+        running = _in_processes(open_jobs, folder, options, workers)
+    with progress_bar("benchmark", len(jobs), len(outcomes), unit="jobs", quiet=quiet) as bar:
+        started, before = time.perf_counter(), len(outcomes)
+        for outcome in running:
+            outcomes.append(outcome)
+            rate = (len(outcomes) - before) / max(time.perf_counter() - started, 1e-9)
+            bar(len(outcomes), rate, outcome.key if outcome.failure is None else f"{outcome.key} failed")
+    return outcomes
+
+
+def attempt(job: str, out: str, options: dict[str, Any], quiet: bool = True) -> tuple[str, str | None]:
+    """Run a job in whatever process this is; plain values in and out."""
+    work, folder = Job.from_json(job), Path(out)
+    settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
+    try:
+        run_job(work, folder, Options(**settings), quiet=quiet)
+    except HimatchError as reason:
+        _note_failure(folder, work, str(reason))
+        return work.key, str(reason).splitlines()[0]
+    except Exception as reason:  # one job that fails must not take the others with it
+        _note_failure(folder, work, traceback.format_exc())
+        return work.key, f"{type(reason).__name__}: {reason}".splitlines()[0]
+    (folder / FAILURES / f"{work.key}.txt").unlink(missing_ok=True)
+    return work.key, None
+
+
+def _note_failure(folder: Path, job: Job, text: str) -> None:
+    with new_file(folder / FAILURES / f"{job.key}.txt") as partial:
+        partial.write_text(text + "\n")
+
+
+def _in_turn(jobs: Sequence[Job], total: int, out: Path, options: Options, quiet: bool) -> Iterator[Outcome]:
+    console = Console(stderr=True, quiet=quiet, highlight=False)
+    for number, job in enumerate(jobs, start=total - len(jobs) + 1):
+        console.print(f"[{number}/{total}] {job.key}", markup=False)
+        yield Outcome(*attempt(job.as_json(), str(out), asdict(options), quiet))
+
+
+def _in_processes(jobs: Sequence[Job], out: Path, options: Options, workers: int) -> Iterator[Outcome]:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        waiting = {pool.submit(attempt, job.as_json(), str(out), asdict(options)): job for job in jobs}
+        for future in as_completed(waiting):
+            try:
+                yield Outcome(*future.result())
+            except Exception as reason:  # the process itself was lost
+                yield Outcome(waiting[future].key, f"its process was lost ({type(reason).__name__})")
+
+
+def _on_ray(jobs: Sequence[Job], out: Path, options: Options, workers: int, address: str | None) -> Iterator[Outcome]:
+    try:
+        import ray
+    except ImportError:
+        raise HimatchError('the executor ray is not installed: pip install "himatch[ray]"') from None
+    import torch
+
+    if not ray.is_initialized():
+        ray.init(address=address, num_cpus=None if address else workers, include_dashboard=False, log_to_driver=False)
+    # A machine that is lost takes no result with it: they are files, and a job that runs again skips what is there.
+    resources = {"num_cpus": 1, "num_gpus": 1 if torch.cuda.is_available() else 0}
+    remote = ray.remote(max_retries=TRIES, retry_exceptions=False, **resources)(attempt)
+    waiting = {remote.remote(job.as_json(), str(out.resolve()), asdict(options)): job for job in jobs}
+    while waiting:
+        ready, _ = ray.wait(list(waiting), num_returns=1)
+        for reference in ready:
+            job = waiting.pop(reference)
+            try:
+                yield Outcome(*ray.get(reference))
+            except Exception as reason:  # lost more often than it was tried again
+                yield Outcome(job.key, f"its worker was lost ({type(reason).__name__})")
+
+
+def show_outcomes(outcomes: Sequence[Outcome], console: Console) -> None:
+    """What failed, one line each."""
+    failed = [outcome for outcome in outcomes if outcome.failure is not None]
+    console.print(f"{len(outcomes) - len(failed)} of {len(outcomes)} jobs done", highlight=False)
+    for outcome in failed:
+        console.print(f"failed: {outcome.key}: {outcome.failure}", style="red", highlight=False, soft_wrap=True)

@@ -1,0 +1,248 @@
+"""One job: its data, its model, its rollouts, its result files. What is there already is not done again."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from himatch.benchmark.jobs import Job, Options, Question
+from himatch.benchmark.results import RESULTS, JobResult, TargetScore, write_result
+from himatch.benchmark.suites import BUDGETS, SUITES
+from himatch.benchmark.targets import PATCHWORKS, Asked, split_dataset, suite_targets
+from himatch.bins import Bins
+from himatch.data import Split, TrajectoryDataset, load_dataset
+from himatch.data.cache import cached_dataset
+from himatch.errors import DataError
+from himatch.features import resolve_feature
+from himatch.files import write_json
+from himatch.matching import MatchResult, Policy, load
+from himatch.nn.tensors import versions
+from himatch.policy import make_method
+from himatch.policy.run_folder import RUN
+from himatch.training import train
+
+MODELS, FINISHED = "models", "finished.json"
+ADDITIONAL_SEED = 1_000_003  # of episodes beside the dataset
+
+
+def run_job(
+    job: Job, out: Path, options: Options, tell: Callable[[str], None] = lambda _: None, *, quiet: bool = True
+) -> list[Path]:
+    """Train the model of a job, unless it is trained, and answer what is not answered yet."""
+    waiting = [question for question in job.questions if not result_path(out, job, question).is_file()]
+    if not waiting:
+        return []
+    tell("data")
+    dataset = job_dataset(job, options, quiet)
+    split = split_dataset(dataset, job.split)
+    if not job.method:
+        return [write_result(out, _look_at(job, question, dataset, options)) for question in waiting]
+    tell("training")
+    policy, seconds = trained(job, split, out, options, quiet)
+    written = []
+    for question in waiting:
+        tell(f"{question.suite} {question.conditioning}")
+        written.append(write_result(out, _answer(job, question, policy, split, seconds, options)))
+    return written
+
+
+def result_path(out: Path, job: Job, question: Question) -> Path:
+    """Where the answer to a question lies."""
+    empty = JobResult(
+        question.suite, job.task, question.name, question.feature, question.conditioning, "", [], 0, [], {}
+    )
+    return out / RESULTS / f"{empty.key}.json"
+
+
+# -- data -----------------------------------------------------------------------------------------------------------
+
+
+def job_dataset(job: Job, options: Options, quiet: bool) -> TrajectoryDataset:
+    """The user's data where some was named, else the set that himatch makes, of the budget's size."""
+    if options.data is not None:
+        return load_dataset(find_data(Path(options.data), job), job.task)
+    budget = BUDGETS[options.budget]
+    sizes = {"cheetah-vel": budget.velocity_episodes, "halfcheetah-run-backflip": budget.flip_episodes}
+    episodes = sizes.get(job.dataset, budget.episodes)
+    return load_dataset(
+        cached_dataset(job.dataset, options.cache, episodes=episodes, threads=options.threads, quiet=quiet)
+    )
+
+
+def find_data(given: Path, job: Job) -> Path:
+    """The file or folder named, or inside a folder of several the one named like the dataset."""
+    if not given.is_dir() or (given / "data").is_dir() or (given / "metadata.json").is_file():
+        return given
+    wanted = job.dataset.replace("-", "_")
+    for path in sorted(given.iterdir()):
+        if path.name.replace("-", "_").startswith(wanted):
+            return path
+    raise DataError(f"{given} holds no dataset for {job.task}; expected a file or folder named {job.dataset}*")
+
+
+# -- the model ------------------------------------------------------------------------------------------------------
+
+
+def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) -> tuple[Policy, float]:
+    """The job's policy, and how long its training took."""
+    folder = out / MODELS / job.key
+    budget, finished = BUDGETS[options.budget], folder / FINISHED
+    device = options.device
+    if not finished.is_file():
+        started = time.perf_counter()
+        train(
+            make_method(job.method, **dict(job.settings)),
+            split,
+            out=folder,
+            preset=budget.preset,
+            seeds=options.seed_count,
+            resume=(folder / RUN).is_file(),
+            device=device,
+            quiet=quiet,
+            **{"steps": options.steps or budget.steps, **dict(job.overrides)},
+        )
+        write_json(finished, {"seconds": round(time.perf_counter() - started, 1)})
+    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return load(folder, device=where), float(json.loads(finished.read_text())["seconds"])
+
+
+# -- answers --------------------------------------------------------------------------------------------------------
+
+
+def _answer(job: Job, question: Question, policy: Policy, split: Split, training: float, options: Options) -> JobResult:
+    suite = SUITES[question.suite]
+
+    def additional() -> TrajectoryDataset:
+        extra = cached_dataset(
+            job.dataset,
+            options.cache,
+            episodes=2 * PATCHWORKS,
+            seed=ADDITIONAL_SEED,
+            threads=options.threads,
+            quiet=True,
+        )
+        return load_dataset(extra)
+
+    asked = suite_targets(suite, job.task, split, additional)
+    started = time.perf_counter()
+    results = policy.match_all(
+        [a.target for a in asked],
+        episodes=options.rollouts,
+        conditioning=question.conditioning,  # type: ignore[arg-type]
+        feature=question.feature,
+        threads=options.threads,
+    )
+    elapsed = time.perf_counter() - started
+    return JobResult(
+        question.suite,
+        job.task,
+        question.name,
+        question.feature,
+        question.conditioning,
+        options.budget,
+        list(policy.seeds),
+        options.rollouts,
+        [_score(a, r) for a, r in zip(asked, results, strict=True)],
+        _provenance(split.train, options)
+        | {
+            "training": {**policy.description["train"], **policy.description["model"], "seconds": training},
+            "method": policy.description["method"],
+            "rollout_seconds": round(elapsed, 2),
+            "trained_with": policy.description["versions"],
+        },
+    )
+
+
+def _score(asked: Asked, result: MatchResult) -> TargetScore:
+    demonstration = asked.target.demonstration()
+    rewarded = demonstration is not None and demonstration.rewards is not None
+    return TargetScore(
+        asked.target.name,
+        asked.group,
+        _rounded(result.w1_per_seed),
+        _rounded(result.energy_per_seed),
+        _rounded(result.returns.mean(1)),
+        _rounded(result.lengths.mean(1)),
+        round(demonstration.total_reward, 3) if rewarded and demonstration is not None else None,
+        None if result.reference is None else round(result.reference, 6),
+        round(result.outside, 6),
+        asked.shift,
+        asked.ordering,
+        histograms(
+            result.frame.bins, result.values, np.concatenate([result.pooled(k) for k in range(len(result.seeds))])
+        ),
+    )
+
+
+def histograms(bins: Bins, target: np.ndarray, rollouts: np.ndarray | None = None) -> dict[str, Any]:
+    """Shares of the target's and the rollouts' values on the bins, for figures."""
+    parts = {"target": target} | ({} if rollouts is None else {"rollouts": rollouts})
+    found: dict[str, Any] = {"edges": [[round(float(x), 6) for x in row] for row in bins.edges]}
+    for name, values in parts.items():
+        indices = bins.indices(values)
+        flat = np.ravel_multi_index(tuple(indices.T.astype(np.int64)), (bins.count,) * bins.dimensions)
+        shares = np.bincount(flat, minlength=bins.count**bins.dimensions) / len(flat)
+        found[name] = np.round(shares.reshape((bins.count,) * bins.dimensions), 6).tolist()
+    return found
+
+
+def _look_at(job: Job, question: Question, dataset: TrajectoryDataset, options: Options) -> JobResult:
+    """Suite ``data``: how a feature is distributed over the best, middle, worst and all episodes."""
+    feature = resolve_feature(question.feature, dataset.task)
+    order = np.argsort(dataset.returns, kind="stable")
+    middle = len(order) // 2 - 2
+    groups = {"best": order[-5:], "middle": order[middle : middle + 5], "worst": order[:5], "all": order}
+    bins = Bins.fit(feature(episode) for episode in dataset)
+    targets = []
+    for group, episodes in groups.items():
+        chosen = dataset[episodes]
+        values = np.concatenate([feature(episode) for episode in chosen])
+        target = TargetScore(
+            f"{group} episodes",
+            group,
+            [],
+            [],
+            _rounded([chosen.returns.mean()]),
+            _rounded([chosen.lengths.mean()]),
+            histograms=histograms(bins, values),
+        )
+        targets.append(target)
+    return JobResult(
+        question.suite,
+        job.task,
+        question.name,
+        question.feature,
+        question.conditioning,
+        options.budget,
+        [],
+        0,
+        targets,
+        _provenance(dataset, options),
+    )
+
+
+def _provenance(dataset: TrajectoryDataset, options: Options) -> dict[str, Any]:
+    return {
+        "data": {
+            "name": Path(dataset.source).name,
+            "made_by_himatch": options.data is None,
+            "hash": dataset.content_hash,
+            "episodes": len(dataset),
+            "steps": dataset.steps,
+            "env_id": dataset.env_id,
+        },
+        "versions": versions() | {name: version(name) for name in ("mujoco", "gymnasium")},
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def _rounded(values: Sequence[float] | np.ndarray) -> list[float]:
+    return [round(float(value), 6) for value in values]

@@ -1,0 +1,80 @@
+"""``himatch benchmark``: the experiments of the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import tyro
+
+Many = tyro.conf.arg(metavar="NAME...")
+
+
+@dataclass
+class Benchmark:
+    """Run experiments of the paper: make the data, train the models, roll out, write results; resumable."""
+
+    suites: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")]
+    """xvel, reward, synthetic, shift, return, cheetah-vel, zvel, ant-xy, imitation, data; or all."""
+    out: Annotated[str, tyro.conf.arg(metavar="DIR")]
+    """Folder for models and results; what is there already is not done again."""
+    budget: Annotated[Literal["smoke", "fast", "paper"], tyro.conf.arg(metavar="smoke|fast|paper")] = "fast"
+    """How much data, training and evaluation."""
+    seeds: Annotated[int | None, tyro.conf.arg(metavar="K")] = None
+    """Seeds of every model instead of the budget's."""
+    episodes: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Rollouts of every target and seed instead of the budget's."""
+    steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Training steps instead of the budget's."""
+    tasks: Annotated[tuple[str, ...], Many] = ()
+    """Only these tasks."""
+    methods: Annotated[tuple[str, ...], Many] = ()
+    """Only these methods: cdt, dt, bc, bdt, ..."""
+    conditioning: Annotated[tuple[str, ...], Many] = ("open",)
+    """open, closed or planned, or several; each applies to the methods it is for."""
+    all_variants: bool = False
+    """Also the rows that only a larger budget includes (smaller codes, longer windows)."""
+    data: Annotated[str | None, tyro.conf.arg(metavar="PATH")] = None
+    """D4RL file, Minari folder, or a folder of several, in place of the datasets that himatch makes."""
+    cache: Annotated[str | None, tyro.conf.arg(metavar="DIR")] = None
+    """Where made datasets are kept."""
+    executor: Annotated[Literal["local", "ray"], tyro.conf.arg(metavar="local|ray")] = "local"
+    """This machine, or a Ray cluster that shares DIR."""
+    workers: Annotated[int, tyro.conf.arg(metavar="K")] = 1
+    """Processes on this machine."""
+    address: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
+    """Of a running Ray cluster; one is started here if left out."""
+    device: Annotated[str | None, tyro.conf.arg(metavar="cuda|cpu")] = None
+    """Where to train and roll out; a GPU where there is one."""
+    threads: Annotated[int, tyro.conf.arg(metavar="K")] = 0
+    """Threads that simulate; 0 means all."""
+
+    def run(self) -> None:
+        """Plan, run, and show what was found."""
+        from rich.console import Console
+
+        from himatch.benchmark import Options, run_benchmark
+        from himatch.benchmark.runner import show_outcomes
+        from himatch.errors import HimatchError
+
+        options = Options(
+            self.budget,
+            self.seeds,
+            self.episodes,
+            self.steps,
+            self.tasks,
+            self.methods,
+            self.conditioning,
+            self.data,
+            self.cache,
+            self.device,
+            self.threads,
+            self.all_variants,
+        )
+        outcomes = run_benchmark(
+            self.suites, self.out, options, executor=self.executor, workers=self.workers, address=self.address
+        )
+        show_outcomes(outcomes, Console())
+        if any(outcome.failure for outcome in outcomes):
+            raise HimatchError(f"some jobs failed, see {self.out}/failures; the same command tries them again")
+        print(f"himatch report {self.out} draws tables and figures")

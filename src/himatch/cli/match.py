@@ -1,0 +1,184 @@
+"""``himatch match`` and ``himatch evaluate``: what a trained policy makes of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from himatch.cli.data import Import, Name, PathName
+
+if TYPE_CHECKING:
+    from himatch.matching import Policy
+    from himatch.targets import Target
+
+RunFolder = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+Conditioning = Annotated[Literal["open", "closed", "planned"], tyro.conf.arg(metavar="open|closed|planned")]
+
+
+@dataclass
+class Rolling:
+    """How to roll out."""
+
+    episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 20
+    """Rollouts of every target and seed."""
+    conditioning: Conditioning = "open"
+    """The target's own z_t, what remains of the target, or the nearest mixture of training episodes."""
+    feature: Name = None
+    """What is compared, by default what the policy was trained to match."""
+    seed: Annotated[int, tyro.conf.arg(metavar="S")] = 0
+    """Of the initial states."""
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
+    """Another Gymnasium environment than the data's."""
+    weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "best"
+    """The weights that did best on the validation slice, or the last ones."""
+    device: Annotated[str, tyro.conf.arg(metavar="cuda|cpu")] = "cpu"
+    """Where the policy runs."""
+    threads: Annotated[int, tyro.conf.arg(metavar="K")] = 0
+    """Threads that simulate; 0 means all."""
+    imports: Import = ()
+    """Python file (or module) that registers tasks of your own."""
+
+    def load(self, run: str) -> Policy:
+        """The policy of a run folder."""
+        from himatch.matching import load
+        from himatch.tasks import import_tasks
+
+        for module in self.imports:
+            import_tasks(module)
+        return load(run, weights=self.weights, device=self.device)
+
+
+@dataclass
+class Match:
+    """Roll a policy out under one target and compare what happened with it."""
+
+    run_folder: RunFolder
+    """Folder that himatch train wrote."""
+    target: Annotated[str, tyro.conf.arg(metavar="EXPR")]
+    """normal(5,1), 0.5*normal(3,1)+0.5*normal(9,1), return(5000), goal(2.0), demo(FILE,3), heldout(0), ..."""
+    plot: PathName = None
+    """Draw target and rollouts into this .png, .pdf or .svg."""
+    rolling: Rolling = field(default_factory=Rolling)
+
+    def run(self) -> None:
+        """Load, roll out, print and draw."""
+        from rich.console import Console
+
+        policy = self.rolling.load(self.run_folder)
+        with _bar("rollouts") as progress:
+            result = policy.match_all(
+                [_target(self.target, policy)],
+                episodes=self.rolling.episodes,
+                conditioning=self.rolling.conditioning,
+                feature=self.rolling.feature,
+                seed=self.rolling.seed,
+                env=self.rolling.env,
+                threads=self.rolling.threads,
+                progress=progress,
+            )[0]
+        console = Console(highlight=False)
+        console.print(
+            f"[bold]{policy.method.name}[/] on {policy.task.name}, {result.frame.feature.name}: {self.target}"
+        )
+        if result.target.matches == "distribution":
+            console.print(f"W1 {result.w1:.3f}   energy {result.energy:.3f}   episode mixture {result.reference:.3f}")
+        else:
+            console.print(f"error {result.error:.3f}")
+        lengths = result.lengths
+        console.print(
+            f"return {result.returns.mean():.1f} ± {result.returns.std():.1f}   length {lengths.mean():.0f}   "
+            f"{result.returns.size} rollouts of {len(policy.seeds)} seed(s), {result.conditioning}"
+        )
+        if self.plot is not None:
+            console.print(f"picture written to {result.plot(self.plot)}", soft_wrap=True)
+
+
+def _target(text: str, policy: Policy) -> str | Target:
+    """An expression; ``heldout(i)`` is one of the run's own held-out episodes."""
+    import re
+
+    from himatch.errors import TargetError
+    from himatch.targets import Demonstration
+
+    found = re.fullmatch(r"\s*heldout\(\s*(\d+)\s*\)\s*", text)
+    if found is None:
+        return text
+    held_out, number = policy.held_out, int(found[1])
+    if held_out is None or number >= len(held_out):
+        count = 0 if held_out is None else len(held_out)
+        raise TargetError(f"{policy.folder} has {count} held-out episodes, there is no heldout({number})")
+    return Demonstration(held_out[number], f"{policy.groups[number]} {number}")
+
+
+@dataclass
+class Evaluate:
+    """Roll a policy out under many targets; writes evaluation.json and prints the table."""
+
+    run_folder: RunFolder
+    """Folder that himatch train wrote."""
+    targets: Annotated[str, tyro.conf.arg(metavar="heldout|shift|synthetic|FILE")] = "heldout"
+    """The run's held-out episodes, those moved by -3 to 3 bins, Gaussians, or a file with one expression a line."""
+    out: PathName = None
+    """Where to write the results, RUN/evaluation.json by default."""
+    rolling: Rolling = field(default_factory=Rolling)
+
+    def run(self) -> None:
+        """Load, roll out, write and print."""
+        from rich.console import Console
+        from rich.table import Table
+
+        from himatch.matching.evaluation import evaluate, named_targets
+
+        policy = self.rolling.load(self.run_folder)
+        targets = named_targets(policy, self.targets)
+        with _bar("rollouts") as progress:
+            found = evaluate(
+                policy,
+                targets,
+                episodes=self.rolling.episodes,
+                conditioning=self.rolling.conditioning,
+                feature=self.rolling.feature,
+                seed=self.rolling.seed,
+                env=self.rolling.env,
+                progress=progress,
+            )
+        path = found.write(None if self.out is None else Path(self.out))
+        content = found.as_json()
+        table = Table(box=None, title=f"{policy.method.name}, {content['feature']}", title_justify="left")
+        for name in ("target", "group"):
+            table.add_column(name, header_style="bold", overflow="fold")
+        for name in ("W1", "energy", "mixture", "return", "length"):
+            table.add_column(name, header_style="bold", justify="right", no_wrap=True)
+        for row in content["targets"]:
+            reference = "" if row["reference"] is None else f"{row['reference']:.3f}"
+            numbers = (f"{row['error']:.3f}", f"{row['energy']:.3f}", reference)
+            table.add_row(row["name"], row["group"], *numbers, f"{row['return_mean']:.0f}", f"{row['length_mean']:.0f}")
+        console = Console(highlight=False)
+        console.print(table)
+        for name, s in content["summary"].items():
+            console.print(
+                f"{name}: {s['mean']:.3f} ± {s['std']:.3f}, interquartile mean {s['iqm']:.3f} "
+                f"({s['low']:.3f} to {s['high']:.3f})"
+            )
+        console.print(f"written to {path}", soft_wrap=True)
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar over steps of all rollouts at once."""
+    import time
+
+    from himatch.progress import progress_bar
+
+    with progress_bar(title, 1) as update:
+        started = time.perf_counter()
+
+        def progress(done: int, total: int) -> None:
+            update(done, done / max(time.perf_counter() - started, 1e-9), total=total)
+
+        yield progress

@@ -1,0 +1,165 @@
+"""Many targets at once: which ones, how each came out, and what that amounts to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from himatch.divergences import summarize
+from himatch.errors import TargetError
+from himatch.files import write_json
+from himatch.matching.result import MatchResult
+from himatch.nn.tensors import versions
+from himatch.rollout import Conditioning
+from himatch.targets import Demonstration, Shifted, Target, parse_target
+
+if TYPE_CHECKING:
+    from himatch.matching.policy import Policy
+
+SHIFTS = (-3, -2, -1, 0, 1, 2, 3)
+EVALUATION = "evaluation.json"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Results of several targets with their groups."""
+
+    policy: Policy
+    groups: tuple[str, ...]
+    results: tuple[MatchResult, ...]
+    episodes: int
+    seed: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, in built-in types."""
+        rows = [
+            {
+                "name": result.target.name,
+                "group": group,
+                "w1": result.w1,
+                "w1_per_seed": result.w1_per_seed.tolist(),
+                "energy": result.energy,
+                "error": result.error,
+                "return_mean": float(result.returns.mean()),
+                "length_mean": float(result.lengths.mean()),
+                "reference": result.reference,
+                "outside": result.outside,
+                "episodes": self.episodes,
+                "seed": self.seed,
+            }
+            for group, result in zip(self.groups, self.results, strict=True)
+        ]
+        names = list(dict.fromkeys(self.groups))
+        summary = {name: self._summary(name) for name in names}
+        if len(names) > 1:
+            summary["total"] = self._summary(None)
+        first = self.results[0]
+        return {
+            "feature": first.frame.feature.name,
+            "conditioning": first.conditioning,
+            "targets": rows,
+            "summary": summary,
+            "provenance": {
+                "run": self.policy.folder.name,
+                "method": self.policy.description["method"],
+                "seeds": list(self.policy.seeds),
+                "data": self.policy.description["data"],
+                "task": self.policy.task.name,
+                "env_id": self.policy.description["data"].get("env_id") or self.policy.task.env_id,
+                "versions": versions() | {name: version(name) for name in ("mujoco", "gymnasium")},
+            },
+        }
+
+    def _summary(self, group: str | None) -> dict[str, Any]:
+        chosen = [r for g, r in zip(self.groups, self.results, strict=True) if group in (None, g)]
+        return asdict(summarize([result.error_per_seed for result in chosen]))
+
+    def write(self, path: Path | None = None) -> Path:
+        """Write ``evaluation.json``, into the run folder unless told otherwise."""
+        out = path or self.policy.folder / EVALUATION
+        write_json(out, self.as_json())
+        return out
+
+
+def evaluate(
+    policy: Policy,
+    targets: Sequence[tuple[str, Target]],
+    *,
+    episodes: int = 20,
+    conditioning: Conditioning = "open",
+    feature: str | None = None,
+    seed: int = 0,
+    env: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Match ``(group, target)`` pairs and sum up."""
+    results = policy.match_all(
+        [target for _, target in targets],
+        episodes=episodes,
+        conditioning=conditioning,
+        feature=feature,
+        seed=seed,
+        env=env,
+        progress=progress,
+    )
+    return Evaluation(policy, tuple(group for group, _ in targets), tuple(results), episodes, seed)
+
+
+def named_targets(policy: Policy, name: str) -> list[tuple[str, Target]]:
+    """``heldout``, ``shift``, ``synthetic`` (six spread over the data), or a file with one target a line.
+
+    A line is an expression, or a group and an expression separated by a bar; ``#`` starts a comment.
+    """
+    if name in ("heldout", "shift"):
+        held_out = policy.held_out
+        if held_out is None or len(held_out) == 0:
+            raise TargetError(f"{policy.folder} has no held-out episodes; train with the paper's split, or name a file")
+        demos = [
+            (group, Demonstration(episode, f"{group} {i + 1}"))
+            for i, (episode, group) in enumerate(zip(held_out, policy.groups, strict=True))
+        ]
+        if name == "heldout":
+            return list(demos)
+        return [(f"{group} {s:+d}", Shifted(demo, s)) for group, demo in demos for s in SHIFTS]
+    if name == "synthetic":
+        return [("synthetic", target) for target in _spread(policy)]
+    return _read(Path(name), policy)
+
+
+def _spread(policy: Policy) -> list[Target]:
+    """Four Gaussians and two mixtures inside what the data covers, as the paper's are for its three tasks."""
+    bins = policy.reference().context.bins
+    if bins.dimensions > 1:
+        raise TargetError("synthetic targets are made for one feature; write your own into a file with joint(A, B)")
+    low, high = bins.low[0], bins.high[0]
+    means = [low + part * (high - low) for part in (0.3, 0.45, 0.6, 0.75)]
+    width = (high - low) / 16
+    one = [f"normal({mean:.4g},{width:.4g})" for mean in means]
+    two = [f"0.5*{one[0]}+0.5*{one[2]}", f"0.5*{one[1]}+0.5*{one[3]}"]
+    return [parse_target(text) for text in (*one, *two)]
+
+
+def _read(path: Path, policy: Policy) -> list[tuple[str, Target]]:
+    if not path.is_file():
+        raise TargetError(f"targets are heldout, shift, synthetic or a file; there is no file {path}")
+    found: list[tuple[str, Target]] = []
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as reason:
+        raise TargetError(f"{path}: cannot be read ({reason})") from None
+    for number, line in enumerate(lines, start=1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        group, bar, expression = text.partition("|")
+        try:
+            target = parse_target(expression.strip() if bar else text, policy.task)
+        except TargetError as reason:
+            raise TargetError(f"{path}, line {number}: {reason}") from None
+        found.append((group.strip() if bar else path.stem, target))
+    if not found:
+        raise TargetError(f"{path} holds no targets; write one expression a line")
+    return found
