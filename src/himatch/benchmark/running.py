@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +21,7 @@ from himatch.benchmark.targets import PATCHWORKS, Asked, split_dataset, suite_ta
 from himatch.bins import Bins
 from himatch.data import Split, TrajectoryDataset, load_dataset
 from himatch.data.cache import cached_dataset
-from himatch.errors import DataError
+from himatch.errors import DataError, HimatchWarning
 from himatch.features import resolve_feature
 from himatch.files import write_json
 from himatch.matching import MatchResult, Policy, load
@@ -133,13 +134,15 @@ def _answer(job: Job, question: Question, policy: Policy, split: Split, training
 
     asked = suite_targets(suite, job.task, split, additional)
     started = time.perf_counter()
-    results = policy.match_all(
-        [a.target for a in asked],
-        episodes=options.rollouts,
-        conditioning=question.conditioning,  # type: ignore[arg-type]
-        feature=question.feature,
-        threads=options.threads,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HimatchWarning)  # what lies outside the data is in the result
+        results = policy.match_all(
+            [a.target for a in asked],
+            episodes=options.rollouts,
+            conditioning=question.conditioning,  # type: ignore[arg-type]
+            feature=question.feature,
+            threads=options.threads,
+        )
     elapsed = time.perf_counter() - started
     return JobResult(
         question.suite,

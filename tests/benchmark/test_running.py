@@ -1,0 +1,194 @@
+"""Jobs end to end with very little of everything: what is written, what is not done twice, what fails alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from himatch.benchmark import BUDGETS, SUITES, Options, plan_jobs, read_results, run_benchmark
+from himatch.benchmark import running as running_module
+from himatch.benchmark import suites as suites_module
+from himatch.benchmark.suites import Budget
+from himatch.cli import main
+
+TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget in which a suite takes seconds."""
+    budgets = {**BUDGETS, "smoke": TINY}
+    for module in (suites_module, running_module):
+        monkeypatch.setattr(module, "BUDGETS", budgets)
+    from himatch.benchmark import jobs
+
+    monkeypatch.setattr(jobs, "BUDGETS", budgets)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("cache"))
+
+
+def options(cache: str, **settings: object) -> Options:
+    return Options(budget="smoke", cache=cache, threads=1, device="cpu", **settings)  # type: ignore[arg-type]
+
+
+SHORT = {
+    "xvel": {"tasks": ("hopper",)},
+    "reward": {"tasks": ("hopper",)},
+    "synthetic": {"tasks": ("hopper",), "methods": ("cdt",), "conditionings": ("open", "closed", "planned")},
+    "shift": {"tasks": ("hopper",), "methods": ("cdt",)},
+    "return": {"tasks": ("hopper",)},
+    "cheetah-vel": {"methods": ("dt",)},
+    "zvel": {"methods": ("cdt",)},
+    "ant-xy": {"methods": ("cdt",)},
+    "imitation": {"tasks": ("hopper",), "methods": ("bdt", "dt-e2e")},
+    "data": {"tasks": ("hopper",)},
+}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path: Path) -> None:
+    chosen = options(cache, **SHORT[name])
+    outcomes = run_benchmark([name], tmp_path, chosen, quiet=True)
+    assert [outcome.failure for outcome in outcomes] == [None] * len(outcomes)
+    results = read_results([tmp_path])
+    assert len(results) == sum(len(job.questions) for job in plan_jobs([name], chosen))
+    for result in results:
+        assert result.suite == name
+        assert result.provenance["data"]["hash"]
+        for target in result.targets:
+            assert sum(_flat(target.histograms["target"])) == pytest.approx(1.0, abs=1e-3)
+            if name != "data":
+                assert len(target.w1) == len(result.seeds) == 1
+                assert target.reference is not None
+                assert sum(_flat(target.histograms["rollouts"])) == pytest.approx(1.0, abs=1e-3)
+    groups = {group for result in results for group in result.groups}
+    expected = {
+        "synthetic": {"synthetic", "synthetic (shuffled)"},
+        "cheetah-vel": {"0.5", "1.5", "2.5"},
+        "zvel": {"uni-modal", "bi-modal"},
+        "data": {"best", "middle", "worst", "all"},
+    }
+    assert groups == expected.get(name, {"expert", "medium"})
+
+
+def _flat(shares: list[object]) -> list[float]:
+    return [x for row in shares for x in (row if isinstance(row, list) else [row])]  # type: ignore[misc]
+
+
+def test_finished_jobs_are_not_done_again_and_new_questions_use_the_model(
+    tiny: None, cache: str, tmp_path: Path
+) -> None:
+    chosen = options(cache, tasks=("hopper",), methods=("cdt",))
+    run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
+    files = sorted(tmp_path.rglob("*.safetensors")) + sorted((tmp_path / "results").iterdir())
+    before = {path: path.stat().st_mtime_ns for path in files}
+    run_benchmark(["xvel", "synthetic"], tmp_path, chosen, quiet=True)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert {result.suite for result in read_results([tmp_path])} == {"xvel", "synthetic"}
+
+
+def test_a_failure_is_listed_and_does_not_stop_the_rest(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = running_module.train
+
+    def failing(method: object, *rest: object, **settings: object) -> object:
+        if getattr(method, "name", "") == "dt":
+            raise RuntimeError("the disk has gone away")
+        return train(method, *rest, **settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(running_module, "train", failing)
+    chosen = options(cache, tasks=("hopper",), methods=("dt", "bc"))
+    outcomes = run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
+    assert sorted(outcome.failure or "" for outcome in outcomes) == ["", "RuntimeError: the disk has gone away"]
+    assert [result.method for result in read_results([tmp_path])] == ["BC (no-context)"]
+    assert "Traceback" in next((tmp_path / "failures").iterdir()).read_text()
+    monkeypatch.setattr(running_module, "train", train)
+    again = run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
+    assert all(outcome.failure is None for outcome in again)
+    assert not list((tmp_path / "failures").iterdir())
+
+
+def test_several_processes(cache: str, tmp_path: Path) -> None:
+    chosen = options(cache, tasks=("hopper",), methods=("cdt", "bc"), steps=2, seeds=1, episodes=1)
+    outcomes = run_benchmark(["xvel"], tmp_path, chosen, workers=2, quiet=True)
+    assert all(outcome.failure is None for outcome in outcomes)
+    assert len(read_results([tmp_path])) == 2
+
+
+def test_data_of_ones_own(tiny: None, cache: str, tmp_path: Path) -> None:
+    from himatch.data import make_dataset
+
+    (tmp_path / "logs").mkdir()
+    make_dataset("hopper-medium-expert", tmp_path / "logs" / "hopper-medium-expert-mine-v0", episodes=20, quiet=True)
+    chosen = options(cache, tasks=("hopper",), methods=("bc",), data=str(tmp_path / "logs"))
+    assert run_benchmark(["xvel"], tmp_path / "out", chosen, quiet=True)[0].failure is None
+    assert read_results([tmp_path / "out"])[0].provenance["data"]["made_by_himatch"] is False
+    chosen = options(cache, tasks=("walker2d",), methods=("bc",), data=str(tmp_path / "logs"))
+    assert "holds no dataset for walker2d" in str(
+        run_benchmark(["xvel"], tmp_path / "w", chosen, quiet=True)[0].failure
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_ray_worker_that_is_killed_loses_nothing(cache: str, tmp_path: Path) -> None:
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        deadline = time.monotonic() + 60
+        while not killed and time.monotonic() < deadline:
+            if any((tmp_path / "models").glob("*/run.json")):  # in the middle of a training
+                for pid in _busy_workers()[:1]:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+            time.sleep(0.05)
+
+    assassin = threading.Thread(target=kill_one)
+    assassin.start()
+    try:
+        chosen = options(cache, tasks=("hopper",), methods=("cdt", "dt", "bc"), steps=150, seeds=1, episodes=1)
+        outcomes = run_benchmark(["xvel"], tmp_path, chosen, executor="ray", quiet=True)
+    finally:
+        assassin.join()
+        ray.shutdown()
+    assert killed
+    assert [outcome.failure for outcome in outcomes] == [None, None, None]
+    assert len(read_results([tmp_path])) == 3
+
+
+def _busy_workers() -> list[int]:
+    """Processes that run a job: Ray names them after the function."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if b"ray::attempt" in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+    return found
+
+
+def test_the_command(tiny: None, cache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out")
+    command = ["benchmark", "data", "--tasks", "hopper", "--budget", "smoke", "--cache", cache, "--out", out]
+    with pytest.raises(SystemExit) as exit_:
+        main(command)
+    assert exit_.value.code == 0
+    assert "1 of 1 jobs done" in capsys.readouterr().out
+    assert json.loads((tmp_path / "out" / "benchmark.json").read_text())["suites"] == ["data"]
+    with pytest.raises(SystemExit) as exit_:
+        main(["benchmark", "nonsense", "--out", out])
+    assert exit_.value.code == 2
+    assert "unknown suite" in capsys.readouterr().err
