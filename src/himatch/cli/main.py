@@ -22,6 +22,7 @@ from himatch.cli.experts import Experts
 from himatch.cli.make import Collect, List, Make
 from himatch.cli.match import Evaluate, Match
 from himatch.cli.quickstart import Quickstart
+from himatch.cli.report import Report
 from himatch.cli.train import Train
 from himatch.errors import HimatchError, HimatchWarning
 
@@ -61,6 +62,7 @@ Program = (
     | Annotated[Match, tyro.conf.subcommand("match")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Experts, tyro.conf.subcommand("experts")]
     | Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
 )

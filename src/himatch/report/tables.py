@@ -1,0 +1,234 @@
+"""The paper's tables from results: our cells beside the paper's, the reference below, the best marked."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from himatch.benchmark.results import JobResult, TargetScore
+from himatch.errors import HimatchWarning, TaskError
+from himatch.report.captions import caption_of, missing_note
+from himatch.report.layouts import AVERAGE, LAYOUTS, Column, Layout, belongs, columns_of
+from himatch.report.methods import canonical, has_option
+from himatch.report.paper import PaperFigure, PaperTable, paper_tables
+from himatch.report.scores import Score, Strata, average, plain, scored
+from himatch.tasks import get_task
+
+REFERENCE = "Episode mixture"
+HELD_OUT = "Held-out"
+_ORDER = ("open", "closed", "planned")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Our score and the paper's; either may be missing."""
+
+    ours: Score | None = None
+    paper: PaperFigure | None = None
+    normalized: float | None = None
+    """D4RL's score of a return: 0 for a random policy, 100 for an expert."""
+    best: bool = False
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours by the paper's."""
+        if self.ours is None or self.paper is None or self.paper.mean == 0:
+            return None
+        return self.ours.mean / self.paper.mean
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method under one conditioning, or something to compare methods with."""
+
+    name: str
+    kind: Literal["method", "reference"]
+    cells: tuple[Cell, ...]
+    jobs: Mapping[str, JobResult]
+    """Its results by task."""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether nothing of it was run."""
+        return all(cell.ours is None for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the paper with our figures."""
+
+    layout: Layout
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    caption: str
+    notes: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The paper's label."""
+        return self.layout.label
+
+    @property
+    def methods(self) -> tuple[Row, ...]:
+        """Rows of methods."""
+        return tuple(row for row in self.rows if row.kind == "method")
+
+    @property
+    def results(self) -> list[JobResult]:
+        """Results that the table is made of."""
+        return [job for row in self.rows for job in row.jobs.values()]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Tasks that have a column."""
+        return tuple(dict.fromkeys(task for column in self.columns for task, _ in column.parts))
+
+    def cell(self, row: str, column: str) -> Cell:
+        """A cell by the name of its row and the key of its column."""
+        keys = [c.key for c in self.columns]
+        return next(r for r in self.rows if r.name == row).cells[keys.index(column)]
+
+
+def build_tables(results: Sequence[JobResult]) -> list[Table]:
+    """Every table of the paper that there is a result for."""
+    tables = (build_table(layout, results) for layout in LAYOUTS)
+    return [table for table in tables if table is not None]
+
+
+def build_table(layout: Layout, results: Sequence[JobResult]) -> Table | None:
+    """One table, or nothing where there is no result for it."""
+    chosen = [
+        result
+        for result in results
+        if result.suite == layout.suite
+        and result.feature == layout.feature
+        and (layout.option is None or has_option(result.method, layout.option))
+    ]
+    if not chosen:
+        return None
+    found = dict.fromkeys(result.task for result in chosen)
+    tasks = (*(t for t in layout.tasks if t in found), *(t for t in found if t not in layout.tasks))
+    columns, paper = columns_of(layout, tasks), paper_tables()[layout.label]
+    methods = [_method_row(name, jobs, columns, layout, paper) for name, jobs in _jobs_by_row(chosen, paper).items()]
+    below = _rows_below(columns, layout, paper, chosen)
+    marked = _mark_best(methods, below, layout)
+    absent = tuple(task for task in layout.tasks if task not in found)
+    notes = [f"No results for {', '.join(absent)}."] if absent else []
+    if absent and any(column.is_average for column in columns):
+        notes.append(f"Averages, the paper's too, are over {' and '.join(tasks)} alone.")
+    gaps = missing_note([(row.name, [t for t in tasks if t not in row.jobs]) for row in marked], tasks)
+    notes += [gaps] if gaps else []
+    return Table(layout, columns, (*marked, *below), caption_of(layout, chosen), tuple(notes))
+
+
+def _jobs_by_row(results: Sequence[JobResult], paper: PaperTable) -> dict[str, dict[str, JobResult]]:
+    """Results of each row by task: the paper's rows in its order, run or not, each followed by its conditionings."""
+    spelled = {canonical(name): name for name in paper.methods if name != HELD_OUT}
+    order = list(dict.fromkeys([*spelled, *(canonical(result.method) for result in results)]))
+    budgets = sorted({result.budget for result in results})
+    rows: dict[tuple[int, int, int], tuple[str, dict[str, JobResult]]] = {
+        (i, 0, 0): (spelled[method], {}) for i, method in enumerate(order) if method in spelled
+    }
+    for result in results:
+        method = canonical(result.method)
+        conditioning = _ORDER.index(result.conditioning) if result.conditioning in _ORDER else len(_ORDER)
+        key = (order.index(method), conditioning, budgets.index(result.budget))
+        name = spelled.get(method, result.method)
+        name += "" if result.conditioning == "open" else f", {result.conditioning}"
+        name += f", {result.budget}" if len(budgets) > 1 else ""
+        jobs = rows.get(key, (name, {}))[1]
+        if result.task in jobs:
+            message = f"{result.suite}: {name} on {result.task} was found twice; the later is shown"
+            warnings.warn(message, HimatchWarning, stacklevel=2)
+        rows[key] = (name, {**jobs, result.task: result})
+    filled = {key[:2] for key, (_, jobs) in rows.items() if jobs}
+    rows = {key: row for key, row in rows.items() if row[1] or key[:2] not in filled}  # run, with another budget
+    return {name: jobs for _, (name, jobs) in sorted(rows.items())}
+
+
+def _method_row(
+    name: str, jobs: Mapping[str, JobResult], columns: Sequence[Column], layout: Layout, paper: PaperTable
+) -> Row:
+    method = next((job.method for job in jobs.values()), name)
+    cells = []
+    for column in columns:
+        parts = [_strata(jobs[task], group, layout) for task, group in column.parts if task in jobs]
+        complete = len(parts) == len(column.parts) and all(parts)
+        ours = scored(parts) if complete else None
+        normalized = _normalized(column, ours) if layout.measure == "return" else None
+        cells.append(Cell(ours, _papers(paper, method, column, layout), normalized))
+    return Row(name, "method", tuple(cells), jobs)
+
+
+def _strata(job: JobResult, group: str, layout: Layout) -> Strata:
+    targets = [target for target in job.targets if belongs(target, group)]
+    strata = [target.returns if layout.measure == "return" else target.w1 for target in targets]
+    return [stratum for stratum in strata if stratum]  # without rewards there are no returns
+
+
+def _papers(paper: PaperTable, method: str, column: Column, layout: Layout) -> PaperFigure | None:
+    tasks = dict.fromkeys(task for task, _ in column.parts)
+    if column.key != AVERAGE or tuple(tasks) == layout.tasks:
+        return paper.figure(method, column.key)
+    figures = [paper.figure(method, f"{task}/{group}") for task, group in column.parts]
+    known = [figure.mean for figure in figures if figure is not None]
+    return PaperFigure(float(np.mean(known)), None) if len(known) == len(figures) else None
+
+
+def _normalized(column: Column, score: Score | None) -> float | None:
+    if score is None or column.is_average:
+        return None
+    try:
+        return get_task(column.parts[0][0]).normalized_return(score.mean)
+    except TaskError:  # a task of the user's own that is not registered here
+        return None
+
+
+def _rows_below(
+    columns: Sequence[Column], layout: Layout, paper: PaperTable, results: Sequence[JobResult]
+) -> list[Row]:
+    """What a policy that time-shares whole episodes reaches; for returns, those of the held-out episodes."""
+    name = HELD_OUT if layout.measure == "return" else REFERENCE
+    cells = []
+    for column in columns:
+        parts = [_known(results, task, group, layout) for task, group in column.parts]
+        scores = [plain(list(values.values())) for values in parts if values]
+        ours = None if len(scores) < len(parts) else scores[0] if len(scores) == 1 else average(scores)
+        normalized = _normalized(column, ours) if layout.measure == "return" else None
+        cells.append(Cell(ours, paper.figure(name, column.key), normalized))
+    return [Row(name, "reference", tuple(cells), {})] if any(cell.ours for cell in cells) else []
+
+
+def _known(results: Sequence[JobResult], task: str, group: str, layout: Layout) -> dict[tuple[object, ...], float]:
+    """What the results say about each target itself: all jobs of a task share their targets."""
+    known: dict[tuple[object, ...], float] = {}
+    for target in (t for result in results if result.task == task for t in result.targets if belongs(t, group)):
+        value = _of_target(target, layout)
+        if value is not None:
+            known.setdefault((target.name, target.group, target.shift, target.ordering), value)
+    return known
+
+
+def _of_target(target: TargetScore, layout: Layout) -> float | None:
+    return target.target_return if layout.measure == "return" else target.reference
+
+
+def _mark_best(methods: Sequence[Row], below: Sequence[Row], layout: Layout) -> list[Row]:
+    """Mark the lowest W1 of each column, or the return nearest to the held-out episodes'; alone nothing is best."""
+    rows = [list(row.cells) for row in methods]
+    for i in range(len(rows[0])):
+        goal = 0.0
+        if layout.measure == "return":
+            held_out = below[0].cells[i].ours if below else None
+            if held_out is None:
+                continue
+            goal = held_out.mean
+        distances = {j: abs(score.mean - goal) for j, row in enumerate(rows) if (score := row[i].ours) is not None}
+        for j, distance in distances.items():
+            if len(distances) > 1 and distance == min(distances.values()):
+                rows[j][i] = replace(rows[j][i], best=True)
+    return [replace(row, cells=tuple(cells)) for row, cells in zip(methods, rows, strict=True)]

@@ -1,0 +1,71 @@
+"""All files of a report, from results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from himatch.benchmark.results import JobResult
+from himatch.files import new_file
+from himatch.report.figures import draw, draw_datasets
+from himatch.report.latex import latex
+from himatch.report.layouts import LAYOUTS
+from himatch.report.markdown import markdown
+from himatch.report.page import page
+from himatch.report.spreadsheet import cells_csv, targets_csv
+from himatch.report.tables import Table, build_tables
+
+TITLE = "Hindsight information matching: the benchmark"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written where."""
+
+    folder: Path
+    tables: tuple[Table, ...]
+    files: tuple[Path, ...]
+
+    @property
+    def page(self) -> Path:
+        """The file to open."""
+        return self.folder / "report.html"
+
+
+def write_report(
+    results: Sequence[JobResult], folder: str | Path, failures: Mapping[str, str] | None = None, *, title: str = TITLE
+) -> Written:
+    """Write ``report.html``, ``report.md``, ``tables.tex``, ``tables.csv``, ``targets.csv`` and ``figures/*.png``.
+
+    ``failures`` are jobs that left no result, with the reason in one line.
+    """
+    folder, failures = Path(folder), failures or {}
+    ordered = sorted(results, key=lambda r: (r.suite, r.task, r.feature, r.method, r.conditioning, r.budget))
+    tables = build_tables(ordered)
+    pictures = {table.label: draw(table) for table in tables}
+    pictures["dataset"] = draw_datasets(ordered)
+    shown = {table.label for table in tables}
+    not_run = [layout for layout in LAYOUTS if layout.label not in shown]
+    texts = {
+        "report.html": page(tables, pictures, not_run, ordered, failures, title=title),
+        "report.md": markdown(tables, pictures, not_run, failures, title=title),
+        "tables.tex": latex(tables),
+        "tables.csv": cells_csv(tables),
+        "targets.csv": targets_csv(ordered),
+    }
+    files = [_write(folder / name, text.encode()) for name, text in texts.items()]
+    files += [_write(folder / "figures" / f"{p.name}.png", p.png) for some in pictures.values() for p in some]
+    return Written(folder, tuple(tables), tuple(files))
+
+
+def read_failures(folders: Sequence[str | Path]) -> dict[str, str]:
+    """What the benchmark noted of jobs that failed: the last line says why."""
+    found = [path for folder in folders for path in sorted(Path(folder).rglob("failures/*.txt"))]
+    return {path.stem: (path.read_text().strip().splitlines() or ["unknown"])[-1] for path in found}
+
+
+def _write(path: Path, content: bytes) -> Path:
+    with new_file(path) as partial:
+        partial.write_bytes(content)
+    return path

@@ -1,0 +1,192 @@
+"""Cells, marks, ratios and what is missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from report_results import Place, every_suite, held_out, job, synthetic
+
+from himatch.benchmark.results import JobResult
+from himatch.divergences import summarize
+from himatch.errors import HimatchWarning
+from himatch.report import Table, build_tables
+from himatch.report.scores import scored
+
+
+@pytest.fixture(scope="module")
+def results() -> list[JobResult]:
+    return every_suite()
+
+
+@pytest.fixture(scope="module")
+def tables(results: list[JobResult]) -> dict[str, Table]:
+    return {table.label: table for table in build_tables(results)}
+
+
+def one(results: list[JobResult], suite: str, task: str, method: str, feature: str = "x_velocity") -> JobResult:
+    (found,) = [
+        r
+        for r in results
+        if (r.suite, r.task, r.method, r.feature, r.conditioning) == (suite, task, method, feature, "open")
+    ]
+    return found
+
+
+def test_scores_are_those_of_the_divergences() -> None:
+    strata = np.random.default_rng(0).gamma(2, size=(10, 4)).tolist()
+    ours, theirs = scored([strata]), summarize(strata)
+    assert (ours.mean, ours.std, ours.iqm) == pytest.approx((theirs.mean, theirs.std, theirs.iqm))
+    assert (ours.low, ours.high, ours.count) == pytest.approx((theirs.low, theirs.high, theirs.count))
+
+
+def test_an_average_weighs_tasks_alike() -> None:
+    score = scored([[[1.0, 1.0]] * 10, [[3.0, 3.0]]])
+    assert (score.mean, score.iqm, score.low, score.high) == (2.0, 2.0, 2.0, 2.0)
+    assert (score.std, score.count) == (None, 22)
+
+
+def test_every_table_of_the_paper_is_made(tables: dict[str, Table]) -> None:
+    assert len(tables) == 12
+    assert all(len(row.cells) == len(table.columns) for table in tables.values() for row in table.rows)
+
+
+def test_cells(tables: dict[str, Table], results: list[JobResult]) -> None:
+    table = tables["xvel_match_main"]
+    hopper = one(results, "xvel", "hopper", "DT")
+    expert = [w for t in hopper.targets if t.group == "expert" for w in t.w1]
+    cell = table.cell("DT", "hopper/expert")
+    assert cell.ours is not None
+    assert cell.ours.mean == pytest.approx(np.mean(expert))
+    assert cell.ours.std == pytest.approx(np.std(expert))
+    assert cell.ours.count == 10
+    assert cell.paper == (0.177, 0.053)
+    assert cell.ratio == pytest.approx(np.mean(expert) / 0.177)
+    total = table.cell("DT", "hopper/total").ours
+    assert total is not None
+    assert total.mean == pytest.approx(hopper.summary().mean)
+
+
+def test_the_average_is_over_the_tasks_that_were_run(tables: dict[str, Table]) -> None:
+    table = tables["xvel_match_main"]
+    totals = [table.cell("DT", f"{task}/total").ours for task in ("halfcheetah", "hopper")]
+    average = table.cell("DT", "average")
+    assert average.ours is not None
+    assert average.ours.mean == pytest.approx(np.mean([t.mean for t in totals if t is not None]))
+    assert average.paper is not None
+    assert average.paper.mean == pytest.approx((0.911 + 0.135) / 2)  # not the printed one, which has walker2d in it
+    assert "No results for walker2d." in table.notes
+
+
+def test_with_all_tasks_the_average_is_the_printed_one() -> None:
+    tasks = ("halfcheetah", "hopper", "walker2d")
+    (table,) = build_tables([job("xvel", task, "DT", "x_velocity", held_out()) for task in tasks])
+    assert table.cell("DT", "average").paper == (0.387, None)
+
+
+def test_the_lowest_of_a_column_is_marked(tables: dict[str, Table]) -> None:
+    table = tables["xvel_match_main"]
+    for i in range(len(table.columns)):
+        marked = [row.name for row in table.rows if row.cells[i].best]
+        means = {row.name: score.mean for row in table.methods if (score := row.cells[i].ours) is not None}
+        assert marked == [min(means, key=means.__getitem__)]
+
+
+def test_alone_nothing_is_best() -> None:
+    (table,) = build_tables([job("xvel", "hopper", "DT", "x_velocity", held_out())])
+    assert not any(cell.best for row in table.rows for cell in row.cells)
+
+
+def test_missing_jobs_are_shown(tables: dict[str, Table]) -> None:
+    table = tables["xvel_match_main"]
+    missing = table.cell("FOCAL", "hopper/total")
+    assert (missing.ours, missing.ratio) == (None, None)
+    assert missing.paper == (0.970, 0.649)
+    assert "Missing: Meta-BC; FOCAL." in table.notes
+
+
+def test_a_method_without_one_task_has_no_average() -> None:
+    jobs = [job("xvel", task, "DT", "x_velocity", held_out()) for task in ("halfcheetah", "hopper")]
+    jobs.append(job("xvel", "hopper", "Categorical DT", "x_velocity", held_out()))
+    (table,) = build_tables(jobs)
+    assert table.cell("Categorical DT", "average").ours is None
+    assert any("Categorical DT (halfcheetah)" in note for note in table.notes)
+
+
+def test_the_reference_stands_below(tables: dict[str, Table]) -> None:
+    row = tables["xvel_match_main"].rows[-1]
+    assert (row.name, row.kind) == ("Episode mixture", "reference")
+    reference = row.cells[0].ours
+    assert reference is not None
+    assert reference.mean == pytest.approx(0.08)
+    assert reference.count == 5  # targets, not targets of every method
+    assert reference.iqm is None
+
+
+def test_orderings_are_columns_and_conditionings_are_rows(tables: dict[str, Table], results: list[JobResult]) -> None:
+    table = tables["synthesized_smm"]
+    assert [c.key for c in table.columns][:2] == ["halfcheetah/listed", "halfcheetah/shuffled"]
+    assert [row.name for row in table.methods][:2] == ["Categorical DT", "Categorical DT, planned"]
+    listed = [t.w1 for t in one(results, "synthetic", "hopper", "Categorical DT").targets if t.ordering == "listed"]
+    cell = table.cell("Categorical DT", "hopper/listed")
+    assert cell.ours is not None
+    assert cell.ours.mean == pytest.approx(np.mean(listed))
+    assert table.cell("Categorical DT", "hopper/shuffled").paper is None
+
+
+def test_codes_and_literal_readings(tables: dict[str, Table]) -> None:
+    short = [row.name for row in tables["unsupervised_xvel_16"].methods if not row.is_missing]
+    assert short == ["DT-AE (joint)", "BDT (N=20)", "BDT (m=16, N=20, literal)"]
+    assert tables["unsupervised_xvel"].cell("DT-E2E (m=4)", "hopper/total").ours is not None
+    assert tables["unsupervised_xvel"].cell("BDT (m=16, N=20, literal)", "hopper/total").paper is None
+
+
+def test_returns_come_with_scores_and_the_nearest_is_best(tables: dict[str, Table]) -> None:
+    table = tables["imitation"]
+    assert table.rows[-1].name == "Held-out"
+    goal = table.cell("Held-out", "hopper/expert").ours
+    assert goal is not None
+    assert goal.mean == pytest.approx(3520)
+    cells = {row.name: row.cells[2] for row in table.methods}
+    distance = {name: abs(c.ours.mean - goal.mean) for name, c in cells.items() if c.ours is not None}
+    assert cells[min(distance, key=distance.__getitem__)].best
+    score = cells["DT"]
+    assert score.ours is not None
+    assert score.normalized == pytest.approx(100 * (score.ours.mean + 20.272305) / (3234.3 + 20.272305))
+
+
+def test_captions_name_the_data(tables: dict[str, Table]) -> None:
+    caption = tables["xvel_match_main"].caption
+    assert "hopper-medium-expert (made by himatch, 100 episodes, sha256 " in caption
+    assert "2 seeds, 5 rollouts" in caption
+    assert "Budget smoke" in caption
+    assert "the data differ" in caption
+    assert "agents of its own" in tables["zvel_match_main"].caption
+    for name, words in (("hopper_medium_expert-v2.hdf5", "(D4RL file, "), ("mine.npz", "(not made by himatch, ")):
+        (other,) = build_tables([job("xvel", "hopper", "DT", "x_velocity", held_out(), data=name)])
+        assert name + " " + words in other.caption
+        assert ("differ" in other.caption) == (name == "mine.npz")
+
+
+def test_budgets_are_told_apart_and_repeats_are_said() -> None:
+    jobs = [job("xvel", "hopper", "DT", "x_velocity", held_out(), budget=budget) for budget in ("smoke", "paper")]
+    (table,) = build_tables(jobs)
+    assert [row.name for row in table.methods if not row.is_missing] == ["DT, paper", "DT, smoke"]
+    assert "DT" not in [row.name for row in table.methods]
+    with pytest.warns(HimatchWarning, match="found twice"):
+        build_tables([jobs[0], jobs[0]])
+
+
+def test_tasks_of_the_users_own_get_columns() -> None:
+    targets = [Place("a", "expert", {}), Place("b", "medium", {})]
+    jobs = [job("xvel", task, "DT", "x_velocity", targets) for task in ("hopper", "arm")]
+    (table,) = build_tables(jobs)
+    assert table.tasks == ("hopper", "arm")
+    assert table.cell("DT", "arm/total").ours is not None
+    assert table.cell("DT", "average").paper is None
+    (only,) = build_tables([job("return", "arm", "DT", "reward", held_out())])
+    assert only.cell("DT", "arm/expert").normalized is None
+
+
+def test_no_results_no_tables() -> None:
+    assert build_tables([]) == []
+    assert build_tables([job("elsewhere", "hopper", "DT", "x_velocity", synthetic())]) == []
