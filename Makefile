@@ -17,6 +17,7 @@ quickstart: .venv/run.stamp
 benchmark: .venv/test.stamp
 	$(BIN)/python benchmarks/relabelling.py
 	$(BIN)/python benchmarks/loading.py
+	$(BIN)/python benchmarks/simulation.py
 	$(BIN)/python benchmarks/training.py --preset paper cpu --reference
 
 .venv/bin/python:
@@ -27,7 +28,7 @@ benchmark: .venv/test.stamp
 	touch $@
 
 .venv/test.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[minari,arrow,sb3,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[minari,arrow,sb3,ray,dev]"
 	touch $@
 
 clean:

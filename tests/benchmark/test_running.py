@@ -16,6 +16,7 @@ from himatch.benchmark import running as running_module
 from himatch.benchmark import suites as suites_module
 from himatch.benchmark.suites import Budget
 from himatch.cli import main
+from himatch.data import make_dataset
 
 TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
 
@@ -34,6 +35,14 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small dataset."""
+    folder = tmp_path_factory.mktemp("logs")
+    make_dataset("hopper-medium-expert", folder / "hopper-medium-expert-mine-v0", episodes=20, quiet=True)
+    return folder
 
 
 def options(cache: str, **settings: object) -> Options:
@@ -118,35 +127,31 @@ def test_a_failure_is_listed_and_does_not_stop_the_rest(
     assert not list((tmp_path / "failures").iterdir())
 
 
-def test_several_processes(cache: str, tmp_path: Path) -> None:
-    chosen = options(cache, tasks=("hopper",), methods=("cdt", "bc"), steps=2, seeds=1, episodes=1)
+def test_several_processes(cache: str, logs: Path, tmp_path: Path) -> None:
+    chosen = options(cache, tasks=("hopper",), methods=("cdt", "bc"), steps=2, seeds=1, episodes=1, data=str(logs))
     outcomes = run_benchmark(["xvel"], tmp_path, chosen, workers=2, quiet=True)
     assert all(outcome.failure is None for outcome in outcomes)
     assert len(read_results([tmp_path])) == 2
 
 
-def test_data_of_ones_own(tiny: None, cache: str, tmp_path: Path) -> None:
-    from himatch.data import make_dataset
-
-    (tmp_path / "logs").mkdir()
-    make_dataset("hopper-medium-expert", tmp_path / "logs" / "hopper-medium-expert-mine-v0", episodes=20, quiet=True)
-    chosen = options(cache, tasks=("hopper",), methods=("bc",), data=str(tmp_path / "logs"))
+def test_data_of_ones_own(tiny: None, cache: str, logs: Path, tmp_path: Path) -> None:
+    chosen = options(cache, tasks=("hopper",), methods=("bc",), data=str(logs))
     assert run_benchmark(["xvel"], tmp_path / "out", chosen, quiet=True)[0].failure is None
     assert read_results([tmp_path / "out"])[0].provenance["data"]["made_by_himatch"] is False
-    chosen = options(cache, tasks=("walker2d",), methods=("bc",), data=str(tmp_path / "logs"))
+    chosen = options(cache, tasks=("walker2d",), methods=("bc",), data=str(logs))
     assert "holds no dataset for walker2d" in str(
         run_benchmark(["xvel"], tmp_path / "w", chosen, quiet=True)[0].failure
     )
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_ray_worker_that_is_killed_loses_nothing(cache: str, tmp_path: Path) -> None:
+def test_a_ray_worker_that_is_killed_loses_nothing(cache: str, logs: Path, tmp_path: Path) -> None:
     ray = pytest.importorskip("ray")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     killed: list[int] = []
 
     def kill_one() -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not killed and time.monotonic() < deadline:
             if any((tmp_path / "models").glob("*/run.json")):  # in the middle of a training
                 for pid in _busy_workers()[:1]:
@@ -157,7 +162,8 @@ def test_a_ray_worker_that_is_killed_loses_nothing(cache: str, tmp_path: Path) -
     assassin = threading.Thread(target=kill_one)
     assassin.start()
     try:
-        chosen = options(cache, tasks=("hopper",), methods=("cdt", "dt", "bc"), steps=150, seeds=1, episodes=1)
+        few = {"steps": 200, "seeds": 1, "episodes": 1}
+        chosen = options(cache, tasks=("hopper",), methods=("cdt", "dt", "bc"), data=str(logs), **few)
         outcomes = run_benchmark(["xvel"], tmp_path, chosen, executor="ray", quiet=True)
     finally:
         assassin.join()
