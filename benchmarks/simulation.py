@@ -15,8 +15,8 @@ import gymnasium
 import numpy as np
 
 from himatch.simulation import make_simulator
-from himatch.simulation.models import quiet_loading
 from himatch.tasks import Task, get_task
+from himatch.tasks.notices import quiet_loading
 
 TASKS = ("halfcheetah", "hopper", "walker2d", "ant")
 

@@ -68,6 +68,6 @@ def expert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def bundled(expert_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Those experts in place of the bundled ones, and an empty cache."""
-    monkeypatch.setattr("himatch.experts.expert.BUNDLED", expert_folder)
+    monkeypatch.setattr("himatch.experts.cards.BUNDLED", expert_folder)
     monkeypatch.setenv("HIMATCH_CACHE", str(tmp_path / "cache"))
     return expert_folder

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import himatch as hm
+from himatch.cli import main
 from himatch.tasks import registry
 
 ROOT = Path(__file__).parent.parent
@@ -70,6 +71,24 @@ def test_documented_targets_parse() -> None:
     for expression in re.findall(r"`([a-z0-9.*+(),]+\))`", table):
         if "EXPR" not in expression and "PATH" not in expression:
             assert hm.parse_target(expression).name
+
+
+def test_the_table_of_experts_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    """Mend it with the output of himatch experts list --all --markdown."""
+    with pytest.raises(SystemExit):
+        main(["experts", "list", "--all", "--markdown"])
+    printed = capsys.readouterr().out.strip()
+    assert printed.count("\n| `") == 40
+    assert printed in (ROOT / "docs" / "experts.md").read_text()
+
+
+def test_experts_act_as_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = blocks("docs/experts.md", "python")
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert isinstance(names["actions"], np.ndarray)
+    assert names["actions"].shape == (4, 3)
+    assert "mean" in capsys.readouterr().out
 
 
 def test_readme_shows_the_two_commands() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -7,25 +8,41 @@ import pytest
 import himatch as hm
 from himatch import quickstart
 from himatch.errors import HimatchError
-from himatch.tasks import Task
+from himatch.training import loop
 
 
-def test_quickstart_from_nothing_and_again(
+def test_quickstart_interrupted_continued_and_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    short = {**vars(hm.get_task("halfcheetah")), "horizon": 20}
-    monkeypatch.setattr(quickstart, "get_task", lambda name: Task(**short))
-    quickstart.run_quickstart(tmp_path, episodes=16, steps=20)
-    folder = tmp_path / "halfcheetah-gaits-16-0-v0"
-    first = hm.load_dataset(folder).content_hash
+    step, done = loop.Engine._one_step, 0
+
+    def signalled(self: loop.Engine) -> None:
+        nonlocal done
+        step(self)
+        done += 1
+        if done == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(loop.Engine, "_one_step", signalled)
+    with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
+        quickstart.run_quickstart(tmp_path, episodes=16, steps=4)
+    assert done == 2
+    folder = tmp_path / "halfcheetah-medium-expert-16-0-v0"
+    first = hm.load_dataset(folder)
+    assert first.returns[:8].max() < 5000 < 8000 < first.returns[8:].min()  # medium, then expert
+
+    monkeypatch.setattr(quickstart, "make_dataset", lambda *_, **__: pytest.fail("the dataset was there already"))
+    quickstart.run_quickstart(tmp_path, episodes=16, steps=4)
+    assert done == 8  # two policies, no step taken twice
     output = capsys.readouterr().out
     assert "episodes    16" in output
-    assert "mixture" in output
-    assert "always the mean action" in output
+    for text in (*quickstart.TARGETS, "mixture", "always the mean action"):
+        assert text in output
     assert (tmp_path / "dataset.png").exists()
-    monkeypatch.setattr(quickstart, "_generate", lambda *_: pytest.fail("the dataset was there already"))
-    quickstart.run_quickstart(tmp_path, episodes=16, steps=20)
-    assert hm.load_dataset(folder).content_hash == first
+
+    quickstart.run_quickstart(tmp_path, episodes=16, steps=4)
+    assert done == 8  # the policies were there already
+    assert hm.load_dataset(folder).content_hash == first.content_hash
 
 
 def test_too_few_episodes(tmp_path: Path) -> None:

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from himatch.bins import Bins as Bins
     from himatch.data import Split as Split
     from himatch.data import TrajectoryDataset as TrajectoryDataset
+    from himatch.data import collect_dataset as collect_dataset
     from himatch.data import label_split as label_split
     from himatch.data import load_dataset as load_dataset
+    from himatch.data import make_dataset as make_dataset
     from himatch.data import paper_split as paper_split
     from himatch.data import random_split as random_split
     from himatch.data import write_minari as write_minari
     from himatch.errors import HimatchError as HimatchError
     from himatch.errors import HimatchWarning as HimatchWarning
+    from himatch.experts import load_expert as load_expert
     from himatch.features import resolve_feature as resolve_feature
     from himatch.information import InformationStatistic as InformationStatistic
     from himatch.information import LearnedStatistic as LearnedStatistic
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from himatch.policy import GoalDT as GoalDT
     from himatch.policy import MomentsDT as MomentsDT
     from himatch.policy import make_method as make_method
+    from himatch.simulation import make_simulator as make_simulator
     from himatch.targets import EpisodeReference as EpisodeReference
     from himatch.targets import Target as Target
     from himatch.targets import as_target as as_target
@@ -62,13 +66,16 @@ _ROOMS = {
     "data": (
         "Split",
         "TrajectoryDataset",
+        "collect_dataset",
         "label_split",
         "load_dataset",
+        "make_dataset",
         "paper_split",
         "random_split",
         "write_minari",
     ),
     "errors": ("HimatchError", "HimatchWarning"),
+    "experts": ("load_expert",),
     "features": ("resolve_feature",),
     "information": (
         "InformationStatistic",
@@ -94,6 +101,7 @@ _ROOMS = {
         "MomentsDT",
         "make_method",
     ),
+    "simulation": ("make_simulator",),
     "targets": ("EpisodeReference", "Target", "as_target", "demo", "parse_target"),
     "tasks": ("Task", "get_task", "register_task", "task_names"),
     "training": ("train",),

@@ -196,9 +196,7 @@ def test_an_expert_plays_as_in_a_made_dataset(bundled: Path, tmp_path: Path) -> 
 
 def test_an_expert_without_noise(bundled: Path, tmp_path: Path) -> None:
     dataset = collect("cheetah-vel", "expert:cheetah-vel-3.0", tmp_path / "set-v0", episodes=2, deterministic=True)
-    from himatch.data.sampling import named_expert
-
-    expected = named_expert("cheetah-vel-3.0").act(np.array(dataset.observations))
+    expected = hm.load_expert("cheetah-vel-3.0").act(np.array(dataset.observations))
     np.testing.assert_allclose(dataset.actions, expected, atol=2e-5)
     assert dataset.returns.max() < -300  # hardly moving, it is punished for 3 m/s and not for the default of 1
 
@@ -206,7 +204,7 @@ def test_an_expert_without_noise(bundled: Path, tmp_path: Path) -> None:
 def test_experts_of_another_task_or_unknown_are_refused(bundled: Path, tmp_path: Path) -> None:
     with pytest.raises(hm.HimatchError, match="ant-medium was made for 27 observations, task hopper has 11"):
         collect("hopper", "expert:ant-medium", tmp_path / "set-v0", episodes=1)
-    with pytest.raises(hm.HimatchError, match="no expert is called 'hopper-genius'"):
+    with pytest.raises(hm.HimatchError, match="no expert called 'hopper-genius'"):
         collect("hopper", "expert:hopper-genius", tmp_path / "set-v0", episodes=1)
 
 

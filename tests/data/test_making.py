@@ -18,7 +18,7 @@ from himatch.data import RECIPES, make_dataset
 from himatch.data.cache import cache_folder, cached_dataset, list_datasets
 from himatch.data.playing import Meter, even_slots, reset_seeds
 from himatch.data.recipes import Part, Recipe
-from himatch.data.sampling import SampledExpert, named_expert
+from himatch.data.sampling import SampledExpert
 from himatch.experts.expert import write_family
 from himatch.simulation import make_simulator
 
@@ -74,7 +74,7 @@ def test_episodes_replay_in_gymnasium(bundled: Path, tmp_path: Path) -> None:
 
 def test_actions_are_samples_of_the_expert(bundled: Path, tmp_path: Path) -> None:
     make("hopper-medium", tmp_path / "set-v0", episodes=5, seed=3)
-    expert = named_expert("hopper-medium")
+    expert = hm.load_expert("hopper-medium")
     for i, episode in enumerate(hm.load_dataset(tmp_path / "set-v0")):
         noise = np.random.default_rng([3, 0, i]).standard_normal((1000, 3), dtype=np.float32)[: len(episode)]
         seen = np.array(episode.observations)
@@ -158,7 +158,7 @@ def test_rounds_are_full(episodes: int, slots: int) -> None:
 def test_progress_counts_up_to_the_total(bundled: Path) -> None:
     seen: list[int] = []
     meter = Meter(lambda done, rate: seen.append(done))
-    expert, task = named_expert("hopper-medium"), hm.get_task("hopper")
+    expert, task = hm.load_expert("hopper-medium"), hm.get_task("hopper")
     simulator = make_simulator(task, 2)
     played = meter.play(simulator, SampledExpert(expert, 2, task.horizon, (0, 0)), reset_seeds(0, 0, 4), None)
     assert len(played) == 4
@@ -170,7 +170,7 @@ def test_progress_counts_up_to_the_total(bundled: Path) -> None:
 
 
 def test_missing_experts_are_named(tmp_path: Path, expert_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("himatch.experts.expert.BUNDLED", tmp_path)
+    monkeypatch.setattr("himatch.experts.cards.BUNDLED", tmp_path)
     with pytest.raises(hm.HimatchError, match=r"from the expert 'ant-medium' \(and 1 more\), which does not come with"):
         make("ant-medium-expert", tmp_path / "set-v0")
     with pytest.raises(hm.HimatchError, match=r"'ant-medium', which is not in .*; there: none"):
@@ -245,10 +245,10 @@ def test_a_path_wins_over_a_name(tiny: Path, tmp_path: Path, monkeypatch: pytest
 
 def test_new_experts_never_meet_old_data(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = cached_dataset("hopper-medium", quiet=True)
-    stranger = named_expert("hopper-expert")
+    stranger = hm.load_expert("hopper-expert")
     renamed = type(stranger)("hopper-medium", stranger.task, stranger.weights, {"settings": {}})
     write_family(tmp_path / "new", "hopper", [renamed], {})
-    monkeypatch.setattr("himatch.experts.expert.BUNDLED", tmp_path / "new")
+    monkeypatch.setattr("himatch.experts.cards.BUNDLED", tmp_path / "new")
     new = cached_dataset("hopper-medium", quiet=True)
     assert new != old
     assert hm.load_dataset(new).content_hash != hm.load_dataset(old).content_hash

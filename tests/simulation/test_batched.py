@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,8 +17,9 @@ from himatch.errors import HimatchWarning, SimulationError
 from himatch.simulation import locomotion, make_simulator
 from himatch.simulation.batched import BatchedSimulator
 from himatch.simulation.gymnasium_envs import GymnasiumSimulator
-from himatch.simulation.models import load_model, quiet_loading
+from himatch.simulation.models import load_model
 from himatch.tasks import Task
+from himatch.tasks.notices import quiet_loading
 
 COUNT = 2
 HORIZON = 140
@@ -272,3 +274,24 @@ def test_loading_is_quiet_and_writes_no_log(
         mujoco.set_mju_user_warning(None)
     assert len(heard) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_quiet_loading_in_several_threads_leaves_nothing_behind() -> None:
+    import mujoco
+
+    before, inside, leave = mujoco.get_mju_user_warning(), threading.Barrier(3), threading.Event()
+
+    def load(wait: bool) -> None:
+        with quiet_loading():
+            inside.wait(timeout=60)
+            if wait:
+                leave.wait(timeout=60)
+
+    threads = [threading.Thread(target=load, args=(wait,)) for wait in (False, True)]
+    for thread in threads:
+        thread.start()
+    inside.wait(timeout=60)
+    threads[0].join()  # whoever came first leaves first
+    leave.set()
+    threads[1].join()
+    assert mujoco.get_mju_user_warning() is before

@@ -73,6 +73,15 @@ def test_a_task_of_ones_own_reads_the_environment() -> None:
     assert task_of_environment("Pendulum-v0") is task
 
 
+def test_reading_the_environment_is_quiet_and_writes_no_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert hm.register_task("cheetah", env_id="HalfCheetah-v5").observation_width == 17
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+
+
 def test_logs_of_a_robot_need_no_environment_and_no_widths() -> None:
     task = hm.register_task("arm", horizon=300, features={"speed": lambda obs, act, rew: abs(obs[:, 1])})
     data = hm.load_dataset({"observations": -np.ones((6, 2)), "actions": np.ones((6, 1)), "lengths": [2, 4]}, "arm")

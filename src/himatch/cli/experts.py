@@ -35,7 +35,7 @@ class Settings:
     memory: Annotated[int, tyro.conf.arg(metavar="N")] = 1_000_000
     """Transitions remembered for each agent."""
     first: Annotated[int, tyro.conf.arg(metavar="N")] = 5_000
-    """Transitions of random actions before learning; a resumed run first refills as many with its own."""
+    """Transitions of random actions before learning."""
 
 
 @dataclass
@@ -147,39 +147,45 @@ class List:
 
     folder: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")] = None
     """Folder that himatch experts pick wrote."""
+    all: bool = False
+    """A row for each agent; by default those that differ in a setting (31 velocities) share one."""
+    markdown: bool = False
+    """Print the table as Markdown, with what each bundled agent aims at."""
 
     def run(self) -> None:
         """Print the cards as a table."""
-        _show(self.folder)
+        _show(self.folder, fold=not self.all, as_markdown=self.markdown)
 
 
-def _show(folder: str | None) -> None:
+def _show(folder: str | None, *, fold: bool = True, as_markdown: bool = False) -> None:
+    from himatch.errors import DataError
+    from himatch.experts.cards import BUNDLED, read_cards
+    from himatch.experts.listing import folded_names, markdown, rows
+    from himatch.files import reading
+
+    cards = read_cards(folder)
+    if not cards:
+        raise DataError(f"{folder or 'this installation'} has no experts; himatch experts pick writes some")
+    with reading(f"the cards in {folder or BUNDLED}"):
+        shown = rows(cards, fold=fold)
+    if as_markdown:
+        print(markdown(shown, cards))
+        return
     from rich.console import Console
     from rich.table import Table
 
-    from himatch.experts.expert import BUNDLED, read_cards
-
-    table = Table(box=None, title="experts: mean return over 20 episodes", title_justify="left")
-    for name in ("name", "task"):
-        table.add_column(name, header_style="bold", no_wrap=True)
-    for name in ("sampled", "std", "most likely", "length", "env steps", "seed", "check"):
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left")
+    table.title = "experts: mean return over 20 episodes, actions sampled or the most likely ones"
+    table.add_column("name", header_style="bold", no_wrap=True)
+    for name in ("sampled", "most likely", "length", "steps", "check"):
         table.add_column(name, header_style="bold", justify="right", no_wrap=True)
-    for name, card in read_cards(folder or BUNDLED).items():
-        sampled, mode = card["stochastic"], card["deterministic"]
-        check = ""
-        if "velocity_error" in sampled:
-            check = f"|vx - v| {sampled['velocity_error']:.2f}"
-        elif "three_turns" in sampled:
-            check = f"3 turns in {sampled['three_turns']}/{sampled['episodes']}"
-        numbers = (
-            f"{sampled['mean']:,.0f}",
-            f"{sampled['std']:,.0f}",
-            f"{mode['mean']:,.0f}",
-            f"{sampled['length']:.0f}",
-        )
-        table.add_row(name, card["task"], *numbers, f"{card['steps']:,}", str(card["seed"]), check)
+    for row in shown:
+        table.add_row(row.name, row.sampled, row.mode, row.length, row.steps, row.check)
     console = Console() if sys.stdout.isatty() else Console(width=120)
     console.print(table)
+    if fold:
+        for names in folded_names(cards):
+            console.print(f"{names}: --all shows each", highlight=False)
 
 
 @dataclass

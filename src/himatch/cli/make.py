@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Folder = Annotated[str, tyro.conf.arg(metavar="DIR")]
 Seed = Annotated[int, tyro.conf.arg(metavar="S")]
 
+WIDE = 112  # columns of a terminal from which on the list shows who plays, and the returns of what is in the cache
+
 
 @dataclass
 class Make:
@@ -125,14 +127,17 @@ class List:
         from rich.console import Console
         from rich.table import Table
 
-        table = Table(box=None, title=f"datasets (cache: {cache_folder(self.cache)})", title_justify="left")
-        for name in ("name", "task", "experts"):
+        console = Console() if sys.stdout.isatty() else Console(width=120)
+        wide = console.width >= WIDE
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left")
+        table.title = f"datasets (cache: {cache_folder(self.cache)})"
+        for name in ("name", "experts")[: 2 if wide else 1]:
             table.add_column(name, header_style="bold", no_wrap=True)
-        for name in ("episodes", "steps", "expected return", "in the cache", "its returns"):
+        for name in ("episodes", "steps", "expected return", "in cache", "its returns")[: 5 if wide else 4]:
             table.add_column(name, header_style="bold", justify="right", no_wrap=True)
         for listing in listings:
-            table.add_row(*_row(listing))
-        console = Console() if sys.stdout.isatty() else Console(width=160)
+            name, experts, *rest, returns = _row(listing)
+            table.add_row(name, *([experts] if wide else []), *rest, *([returns] if wide else []))
         console.print(table)
 
 
@@ -148,14 +153,14 @@ def _row(listing: Listing) -> tuple[str, ...]:
         steps = f"{sum(s['length'] * p.episodes for s, p in zip(sampled, recipe.parts, strict=True)):,.0f}"
         means = [f"{s['mean']:,.0f}" for s in sampled]
         expected = " + ".join(means) if len(means) <= 3 else f"{means[0]} ... {means[-1]}"
-    row = recipe.name, recipe.task, experts, f"{recipe.episodes:,}", steps, expected
+    row = recipe.name, experts, f"{recipe.episodes:,}", steps, expected
     if listing.cached is None:
         return (*row, "", "")
     made = listing.as_json()["cached"]
     returns = [part["returns"] for part in made["parts"]]
     return (
         *row,
-        f"{made['episodes']:,} episodes, {made['bytes'] / 1e6:,.0f} MB",
+        f"{made['bytes'] / 1e6:,.0f} MB",
         f"{min(r['min'] for r in returns):,.0f} to {max(r['max'] for r in returns):,.0f}" if returns else "",
     )
 

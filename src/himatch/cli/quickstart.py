@@ -10,15 +10,15 @@ import tyro
 
 @dataclass
 class Quickstart:
-    """Generate a small HalfCheetah dataset, look at it, weigh targets against it, and train a CDT and a BC on it."""
+    """Make a small HalfCheetah dataset, look at it, weigh targets against it, and train a BC and a CDT on it."""
 
     out: Annotated[str, tyro.conf.arg(metavar="DIR")] = "quickstart"
     """Folder for the dataset, the picture and the run folders."""
-    episodes: int = 40
-    """Episodes to generate."""
+    episodes: int = 100
+    """Episodes to make, half of them by a medium agent, half by an expert."""
     seed: int = 0
-    """Seed of the gaits and of the environment."""
-    steps: int = 1500
+    """Seed of initial states and actions."""
+    steps: int = 6000
     """Gradient steps of each policy."""
 
     def run(self) -> None:

@@ -112,9 +112,7 @@ class ExpertAgent:
     @property
     def facts(self) -> dict[str, Any]:
         """Its name and the hash of its weights."""
-        from himatch.data.sampling import weights_hash
-
-        return {"policy": f"expert:{self.expert.name}", "weights_sha256": weights_hash(self.expert)}
+        return {"policy": f"expert:{self.expert.name}", "weights_sha256": self.expert.weights_hash}
 
     def settings(self, task: Task) -> Mapping[str, Any]:
         """Its own (the velocity of cheetah-vel)."""
@@ -147,9 +145,9 @@ def open_agent(policy: str | Act, *, deterministic: bool = False, vecnormalize: 
 
         return load_sb3_agent(Path(rest), vecnormalize, deterministic=deterministic)
     if kind == "expert" and rest:
-        from himatch.data.sampling import named_expert
+        from himatch.experts import load_expert
 
-        return ExpertAgent(named_expert(rest), deterministic)
+        return ExpertAgent(load_expert(rest), deterministic)
     if deterministic:
         raise HimatchError("--deterministic is for sb3: and expert: policies; a function decides for itself")
     if callable(policy):

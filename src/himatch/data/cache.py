@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -9,15 +10,14 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from himatch.data.minari import METADATA
-from himatch.data.recipes import RECIPES, Recipe, find_recipe
+from himatch.data.recipes import RECIPES, Recipe, find_recipe, recipe_cards
 from himatch.errors import DataError
+from himatch.experts.cards import Card, read_cards, read_weights, weights_hash
 from himatch.files import reading
-
-if TYPE_CHECKING:
-    from himatch.experts.expert import Expert
+from himatch.tasks import get_task
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
@@ -38,17 +38,16 @@ def cached_dataset(
     quiet: bool = False,
 ) -> Path:
     """The folder of a dataset by name (of that size and seed), made now if it is not there."""
-    from himatch.data.making import play_recipe
-    from himatch.data.sampling import recipe_experts
-
-    recipe = find_recipe(name)
+    recipe, folder = find_recipe(name), cache_folder(cache)
     if episodes is not None:
         recipe = recipe.with_episodes(episodes)
-    experts = recipe_experts(recipe)
-    folder = cache_folder(cache)
-    found = folder / _key(recipe, experts, seed)
+    found = folder / _key(recipe, recipe_cards(recipe), seed)
     if _complete(found):
         return found
+    from himatch.data.making import play_recipe
+    from himatch.data.sampling import recipe_experts  # torch is needed from here on
+
+    experts = recipe_experts(recipe)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         workshop = Path(tempfile.mkdtemp(prefix=f".{found.name}.", dir=folder))
@@ -68,11 +67,14 @@ def cached_dataset(
     return found
 
 
-def _key(recipe: Recipe, experts: Sequence[Expert], seed: int = 0) -> str:
-    """A folder name that changes with whatever decides the content."""
-    from himatch.data.sampling import experts_hash
-
-    return f"{recipe.name}-{recipe.episodes}-seed{seed}-{experts_hash(experts)[:8]}-v0"
+def _key(recipe: Recipe, cards: Sequence[Card], seed: int = 0) -> str:
+    """A folder name that changes with whatever decides the content: weights, tasks and settings."""
+    digest = hashlib.sha256()
+    for card in cards:
+        task = get_task(card["task"])
+        facts = [weights_hash(read_weights(card)), task.env_id, dict(task.env_kwargs), dict(card.get("settings", {}))]
+        digest.update(json.dumps(facts, sort_keys=True).encode())
+    return f"{recipe.name}-{recipe.episodes}-seed{seed}-{digest.hexdigest()[:8]}-v0"
 
 
 def _complete(folder: Path) -> bool:
@@ -84,7 +86,7 @@ class Listing:
     """What is known about a dataset without making it."""
 
     recipe: Recipe
-    cards: tuple[dict[str, Any] | None, ...]
+    cards: tuple[Card | None, ...]
     """The card of each part's expert, where it is bundled."""
     cached: Path | None
     """Its folder, where it has been made."""
@@ -122,15 +124,13 @@ class Listing:
 
 def list_datasets(cache: str | Path | None = None) -> list[Listing]:
     """Every dataset that himatch makes, with what its experts promise and what is in the cache."""
-    from himatch.data.sampling import expert_cards, recipe_experts
-
-    known, folder, listings = expert_cards(), cache_folder(cache), []
+    known, folder, listings = read_cards(), cache_folder(cache), []
     for recipe in RECIPES.values():
         cards = tuple(known.get(part.expert) for part in recipe.parts)
         found, metadata = None, {}
         # Weights are read only where a set may be there, and only a set of these very weights counts.
         if all(cards) and any(folder.glob(f"{recipe.name}-{recipe.episodes}-seed*")):
-            kept = folder / _key(recipe, recipe_experts(recipe))
+            kept = folder / _key(recipe, recipe_cards(recipe))
             if _complete(kept):
                 with reading(str(kept)):
                     found, metadata = kept, json.loads((kept / "data" / METADATA).read_text())

@@ -80,7 +80,7 @@ def play_recipe(
     quiet: bool = False,
 ) -> TrajectoryDataset:
     """Play a recipe with the expert of each part and write it."""
-    from himatch.data.sampling import SampledExpert, one_thread, weights_hash
+    from himatch.data.sampling import SampledExpert, one_thread
 
     task, out = get_task(recipe.task), Path(out)
     trajectories: list[Trajectory] = []
@@ -97,7 +97,7 @@ def play_recipe(
                     played = meter.play(simulator, behaviour, starts, part.label)
                 trajectories += played
                 seeds += starts
-                facts.append(_part_facts(expert, part.label, played) | {"weights_sha256": weights_hash(expert)})
+                facts.append(_part_facts(expert, part.label, played) | {"weights_sha256": expert.weights_hash})
         dataset = recorded_dataset(trajectories, task, source=recipe.name)
         trajectories.clear()  # the dataset has copies of its own
         write_folder(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from pathlib import Path
 from types import MappingProxyType
 
 from himatch.errors import DataError
+from himatch.experts.cards import Card, read_cards
 
 VELOCITIES = tuple(f"{tenth / 10:.1f}" for tenth in range(31))
 """Target velocities of the ``cheetah-vel`` experts, as they are written in names and labels."""
@@ -81,3 +83,17 @@ def suggestion(name: str) -> str:
     """What somebody who wrote ``name`` may have meant, or nothing."""
     near = get_close_matches(name, RECIPES, n=3, cutoff=0.7)
     return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def recipe_cards(recipe: Recipe, folder: str | Path | None = None) -> list[Card]:
+    """The card of every part's expert, bundled or in a folder of the user's own."""
+    known = read_cards(folder)
+    missing = [part.expert for part in recipe.parts if part.expert not in known]
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        place = "does not come with this installation of himatch" if folder is None else f"is not in {folder}"
+        raise DataError(
+            f"{recipe.name} is made from the expert {missing[0]!r}{more}, which {place}; "
+            f"there: {', '.join(known) or 'none'}"
+        )
+    return [known[part.expert] for part in recipe.parts]

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from himatch.data.recipes import Recipe
-from himatch.errors import DataError
-from himatch.experts import expert as bundle
-from himatch.experts.expert import Expert, load_expert, read_cards, to_range
+from himatch.data.recipes import Recipe, recipe_cards
+from himatch.experts.expert import Expert, load_expert, to_range
 
 
 class SampledExpert:
@@ -67,42 +62,4 @@ def one_thread() -> Iterator[None]:
 
 def recipe_experts(recipe: Recipe, folder: str | Path | None = None) -> list[Expert]:
     """The expert of every part, bundled or from a folder of the user's own."""
-    where = bundle.BUNDLED if folder is None else Path(folder)
-    known = read_cards(where)
-    missing = [part.expert for part in recipe.parts if part.expert not in known]
-    if missing:
-        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-        place = "does not come with this installation of himatch" if folder is None else f"is not in {folder}"
-        raise DataError(
-            f"{recipe.name} is made from the expert {missing[0]!r}{more}, which {place}; "
-            f"there: {', '.join(known) or 'none'}"
-        )
-    return [load_expert(part.expert, where) for part in recipe.parts]
-
-
-def named_expert(name: str) -> Expert:
-    """A bundled expert."""
-    return load_expert(name, bundle.BUNDLED)
-
-
-def expert_cards() -> dict[str, dict[str, Any]]:
-    """Cards of the bundled experts by name."""
-    return read_cards(bundle.BUNDLED)
-
-
-def weights_hash(expert: Expert) -> str:
-    """SHA-256 of an expert's weights."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(expert.weights.items()):
-        digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
-        digest.update(tensor.contiguous().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def experts_hash(experts: Sequence[Expert]) -> str:
-    """SHA-256 of everything about experts that decides what they do: weights, tasks and settings."""
-    digest = hashlib.sha256()
-    for expert in experts:
-        facts = [weights_hash(expert), expert.task.env_id, dict(expert.task.env_kwargs), expert.settings]
-        digest.update(json.dumps(facts, sort_keys=True).encode())
-    return digest.hexdigest()
+    return [load_expert(card["name"], folder) for card in recipe_cards(recipe, folder)]

@@ -1,12 +1,7 @@
-"""Trained agents as files: weights in half precision beside a card that says where they come from.
-
-A family (``halfcheetah``, ``cheetah-vel``) is ``FAMILY.safetensors``, its agents stacked along the first axis, and
-``FAMILY.json``, their cards in the same order.
-"""
+"""Trained agents: weights, kept in half precision, beside a card that says where they come from."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +13,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from himatch.errors import DataError, HimatchError
+from himatch.errors import HimatchError
+from himatch.experts.cards import read_cards, read_weights, weights_hash
 from himatch.experts.networks import Actor, Widths
-from himatch.files import reading, write_json
-from himatch.nn.tensors import read_tensors, write_tensors
+from himatch.files import write_json
+from himatch.nn.tensors import write_tensors
 from himatch.tasks import Task, get_task
-
-BUNDLED = Path(__file__).parent / "weights"
 
 
 @dataclass(frozen=True)
@@ -41,6 +35,11 @@ class Expert:
         """What its environment was made with, beyond the task's own."""
         return dict(self.card.get("settings", {}))
 
+    @property
+    def weights_hash(self) -> str:
+        """SHA-256 of its weights."""
+        return weights_hash({name: tensor.numpy() for name, tensor in self.weights.items()})
+
     @cached_property
     def actor(self) -> Actor:
         """The network, a stack of one."""
@@ -49,8 +48,9 @@ class Expert:
     @torch.no_grad()
     def act(self, observations: ArrayLike, noise: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
         """Actions ``(n, act)`` in the task's range; sampled for standard normal ``noise (n, act)``, else the mode."""
-        seen = torch.from_numpy(np.asarray(observations, dtype=np.float32)).unsqueeze(0)
-        drawn = None if noise is None else torch.from_numpy(np.asarray(noise, np.float32)).unsqueeze(0)
+        # Copies, because PyTorch warns of arrays that it may not write to.
+        seen = torch.from_numpy(np.array(observations, dtype=np.float32)).unsqueeze(0)
+        drawn = None if noise is None else torch.from_numpy(np.array(noise, dtype=np.float32)).unsqueeze(0)
         return to_range(self.actor.act(seen, drawn)[0].numpy(), self.task)
 
 
@@ -92,28 +92,12 @@ def write_family(folder: Path, family: str, agents: Sequence[Expert], facts: Map
     write_json(folder / f"{family}.json", {**facts, "agents": cards})
 
 
-def read_cards(folder: str | Path = BUNDLED) -> dict[str, dict[str, Any]]:
-    """The cards of all experts in a folder by name, each with its family and place in it."""
-    cards: dict[str, dict[str, Any]] = {}
-    for path in sorted(Path(folder).glob("*.json")):
-        with reading(str(path)):
-            content = json.loads(path.read_text())
-            common = {key: value for key, value in content.items() if key != "agents"}
-            for place, card in enumerate(content["agents"]):
-                cards[card["name"]] = {**common, **card, "family": path.stem, "place": place}
-    return cards
-
-
-def load_expert(name: str, folder: str | Path = BUNDLED) -> Expert:
+def load_expert(name: str, folder: str | Path | None = None) -> Expert:
     """A bundled expert by name (``halfcheetah-expert``, ``cheetah-vel-0.5``), or one of a folder of your own."""
     cards = read_cards(folder)
     if name not in cards:
         known = ", ".join(sorted(cards)) or "none"
-        raise HimatchError(f"no expert is called {name!r} in {Path(folder).name}; known: {known}")
-    card = cards[name]
-    path = Path(folder) / f"{card['family']}.safetensors"
-    tensors = read_tensors(path)
-    place = card["place"]
-    if any(len(tensor) <= place for tensor in tensors.values()):
-        raise DataError(f"{path} holds fewer agents than its card; the two files do not belong together")
-    return Expert(name, get_task(card["task"]), {k: v[place] for k, v in tensors.items()}, card)
+        place = "comes with himatch" if folder is None else f"is in {folder}"
+        raise HimatchError(f"no expert called {name!r} {place}; known: {known}")
+    weights = {key: torch.from_numpy(array) for key, array in read_weights(cards[name], folder).items()}
+    return Expert(name, get_task(cards[name]["task"]), weights, cards[name])

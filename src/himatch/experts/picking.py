@@ -13,8 +13,9 @@ from torch import Tensor
 
 from himatch.errors import DataError
 from himatch.experts.expert import Expert, narrowed, stacked_actor, to_range, write_family
+from himatch.experts.listing import MEDIUM
 from himatch.experts.networks import Actor
-from himatch.experts.training import METRICS, SNAPSHOTS, AgentSpec, agents_of, read_run, widths_of
+from himatch.experts.run import METRICS, SNAPSHOTS, AgentSpec, agents_of, read_run, widths_of
 from himatch.files import read_rows
 from himatch.nn.flat import FlatParameters
 from himatch.nn.tensors import read_tensors
@@ -24,7 +25,6 @@ from himatch.types import Trajectory
 
 EPISODES = 20
 EVALUATION_SEED = 2**31  # datasets and training reset below it
-MEDIUM = (0.25, 0.50)  # a medium agent's return, as a part of its expert's
 CANDIDATES = 12
 SETTLING = 50  # steps of an episode before a velocity agent is held to its velocity
 
@@ -63,10 +63,13 @@ class Run:
             for row in self.rows
             if row["returns"][agent] is not None
         ]
+        if not found:
+            raise DataError(f"{self.folder}: no episode had ended when its snapshots were taken; train on")
         found.sort(key=lambda item: item[0])
-        return [self._load(agent, row) for _, agent, row in found[:count]]
+        return [self.load(agent, row) for _, agent, row in found[:count]]
 
-    def _load(self, agent: int, row: dict[str, Any]) -> Candidate:
+    def load(self, agent: int, row: dict[str, Any]) -> Candidate:
+        """One agent as it was at a row of metrics."""
         task = get_task(self.agents[agent].task)
         actors = read_tensors(self._snapshot(row["step"]))["actors"].float()
         weights = narrowed(self.flat.state(actors, agent), task.observation_width or 0, task.action_width or 0)
@@ -108,7 +111,7 @@ def velocity_error(episodes: Sequence[Trajectory], velocity: float) -> float:
 
 
 def full_turns(episode: Trajectory) -> float:
-    """How many times the body turned about its pitch axis, net of turning back."""
+    """How far the body turned about its pitch axis, in full turns from one extreme to the other."""
     pitch = episode.observations[:, 1]
     return float(np.ptp(pitch)) / (2.0 * np.pi)
 
@@ -121,13 +124,14 @@ def pick_experts(run: str | Path, out: str | Path, *, command: str = "", threads
     for name in dict.fromkeys(agent.task for agent in opened.agents):
         task = get_task(name)
         agents = [i for i, agent in enumerate(opened.agents) if agent.task == name]
-        if "velocity" in dict(opened.agents[agents[0]].settings):
+        if name == "cheetah-vel":
             experts = _velocities(opened, task, agents, threads)
         elif name == "backflip":
             experts = _best(opened, task, agents, threads, lambda e: sum(full_turns(x) >= 3 for x in e), "")
         else:
             experts = _best(opened, task, agents, threads, mean_return, "-expert")
-            experts = [*_medium(opened, task, agents, threads, experts[0]), *experts]
+            if experts[0].card["stochastic"]["mean"] > 0.0:  # a part of a penalty would be better, not worse
+                experts = [*_medium(opened, task, agents, threads, experts[0]), *experts]
         facts = {"command": command, "config": opened.facts["config"], "versions": opened.facts["versions"]}
         write_family(Path(out), name, experts, facts)
         picked += experts

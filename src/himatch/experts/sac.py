@@ -39,7 +39,7 @@ class SACConfig:
     memory: int = 1_000_000
     """Transitions remembered for each agent."""
     first: int = 5_000
-    """Transitions of random actions before learning; a resumed run first refills as many with its own."""
+    """Transitions of random actions before learning."""
 
     def __post_init__(self) -> None:
         for name in ("copies", "updates", "batch_size", "memory"):
@@ -47,8 +47,13 @@ class SACConfig:
                 raise HimatchError(f"{name} must be at least 1, got {getattr(self, name)}")
         if not self.hidden or min(self.hidden) < 1:
             raise HimatchError(f"hidden layers need at least one unit, got {self.hidden}")
-        if self.memory < self.first:
-            raise HimatchError(f"memory ({self.memory}) must hold the first {self.first} transitions")
+        if self.memory < max(self.first, self.copies):
+            raise HimatchError(f"memory ({self.memory}) must hold the first {max(self.first, self.copies)} transitions")
+        if not self.learning_rate > 0.0:
+            raise HimatchError(f"the learning rate must be above 0, got {self.learning_rate}")
+        for name in ("discount", "averaging"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise HimatchError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
 
 
 class SAC:

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from himatch.errors import SimulationError
 from himatch.simulation.episodes import Episodes
-from himatch.simulation.models import quiet_loading
 from himatch.simulation.simulator import Transition
 from himatch.tasks import Task
+from himatch.tasks.notices import quiet_loading
 from himatch.tasks.spaces import vector_width
 
 MakeEnv = Callable[[], gymnasium.Env[Any, Any]]

@@ -13,7 +13,7 @@ from gymnasium.envs.mujoco.half_cheetah_v5 import HalfCheetahEnv
 from gymnasium.utils import EzPickle
 from numpy.typing import NDArray
 
-from himatch.simulation.models import quiet_loading
+from himatch.tasks.notices import quiet_loading
 
 
 class _Cheetah(HalfCheetahEnv):

@@ -10,6 +10,7 @@ import gymnasium
 import numpy as np
 
 from himatch.errors import HimatchError, TaskError
+from himatch.tasks.notices import quiet_loading
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ def refusal(what: str, kind: str, error: type[HimatchError] = TaskError) -> Hima
 def environment_facts(env_id: str, env_kwargs: Mapping[str, Any]) -> EnvironmentFacts:
     """Make the environment once and read its spaces and time limit."""
     try:
-        env = gymnasium.make(env_id, **env_kwargs)
+        with quiet_loading():
+            env = gymnasium.make(env_id, **env_kwargs)
     except gymnasium.error.Error as reason:
         raise TaskError(
             f"Gymnasium cannot make {env_id!r} ({str(reason).splitlines()[0]}); import the package that registers it "

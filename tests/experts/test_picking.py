@@ -1,0 +1,147 @@
+"""``himatch experts pick``: from the snapshots of a run to agents that load and act as they did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import himatch as hm
+from himatch.errors import DataError
+from himatch.experts import AgentSpec, SACConfig, load_expert, pick_experts, read_cards, train_experts
+from himatch.experts.expert import narrowed, stacked_actor
+from himatch.experts.networks import Actor
+from himatch.experts.picking import Run, full_turns, velocity_error
+from himatch.experts.run import widths_of
+from himatch.nn.tensors import read_tensors
+
+TINY = SACConfig(hidden=(8, 8), copies=4, updates=1, batch_size=8, memory=400, first=80)
+AGENTS = [AgentSpec("point", 0), AgentSpec("point", 3), AgentSpec("plane", 0)]
+
+
+@pytest.fixture
+def trained(point_mass: Path, tmp_path: Path) -> Path:
+    settings = {"config": TINY, "looks": 20, "device": "cpu", "threads": 1, "quiet": True}
+    return train_experts(AGENTS, tmp_path / "run", steps=200, **settings)  # type: ignore[arg-type]
+
+
+def test_picked_agents_load_with_their_cards(trained: Path, tmp_path: Path) -> None:
+    picked = pick_experts(trained, tmp_path / "agents", command="himatch experts train point plane", threads=1)
+    assert [agent.name for agent in picked] == ["point-medium", "point-expert", "plane-medium", "plane-expert"]
+    cards = read_cards(tmp_path / "agents")
+    assert list(cards) == ["plane-medium", "plane-expert", "point-medium", "point-expert"]  # by family
+    taken = {row["step"]: row["updates"] for row in Run(trained).rows}
+    for name, card in cards.items():
+        assert (card["task"], card["family"]) == (name.split("-")[0],) * 2
+        assert card["command"] == "himatch experts train point plane"
+        assert card["config"]["hidden"] == [8, 8]
+        assert card["updates"] == taken[card["steps"]]
+        for mode in ("stochastic", "deterministic"):
+            assert card[mode]["episodes"] == 20
+            assert card[mode]["length"] == 20.0
+        # The card says what these very weights do: the same episodes give the same returns, up to half precision.
+        expert = load_expert(name, tmp_path / "agents")
+        simulator = hm.make_simulator(expert.task, 20)
+        episodes = hm.simulation.record(simulator, lambda seen, *_, e=expert: e.act(seen), range(2**31, 2**31 + 20))
+        found = np.mean([episode.total_reward for episode in episodes])
+        assert found == pytest.approx(card["deterministic"]["mean"], abs=0.1)
+    best = cards["point-expert"]["stochastic"]["mean"]
+    assert cards["point-medium"]["stochastic"]["mean"] < best
+
+
+def test_a_narrowed_agent_acts_as_in_the_padded_stack(trained: Path) -> None:
+    """Exactly: with numbers of few bits, sums do not depend on their order."""
+    opened = Run(trained)
+    task, widths = hm.get_task("point"), widths_of(opened.facts)
+    stack = Actor((1, 1, 2), widths)
+    for tensor in stack.state_dict().values():
+        tensor.copy_(torch.randint(-8, 9, tensor.shape) / 16)
+    seen = torch.zeros(3, 6, widths.observation)
+    seen[..., :2] = torch.randint(-8, 9, (3, 6, 2)) / 8
+    noise = torch.randn(3, 6, widths.action)
+    for agent, (actions, observations) in enumerate([(1, 2), (1, 2), (2, 4)]):
+        weights = {name: tensor[agent] for name, tensor in stack.state_dict().items()}
+        one = stacked_actor([narrowed(weights, observations, actions)])
+        for drawn in (None, noise):
+            own = None if drawn is None else drawn[agent : agent + 1, :, :actions]
+            found = one.act(seen[agent : agent + 1, :, :observations], own)[0]
+            assert found.equal(stack.act(seen, drawn)[agent, :, :actions])
+    # And with the numbers of the run itself, to rounding.
+    row = opened.rows[-1]
+    flat = read_tensors(trained / "snapshots" / f"{row['step']:09d}.safetensors")["actors"].float()
+    opened.flat.load(flat)
+    whole = Actor((1, 1, 2), widths)
+    whole.load_state_dict(dict(zip(opened.flat.names, opened.flat.views(flat), strict=True)))
+    one = stacked_actor([opened.load(1, row).weights])
+    torch.testing.assert_close(one.act(seen[1:2, :, :2], None)[0], whole.act(seen, None)[1, :, : task.action_width])
+
+
+def test_several_agents_act_as_one_stack(trained: Path) -> None:
+    opened = Run(trained)
+    pair = [opened.load(agent, opened.rows[-1]).weights for agent in (0, 1)]
+    seen = torch.randn(2, 5, 2)
+    together = stacked_actor(pair).act(seen, None)
+    for agent in range(2):
+        torch.testing.assert_close(together[agent], stacked_actor([pair[agent]]).act(seen[agent : agent + 1], None)[0])
+
+
+def test_where_returns_are_penalties_there_is_no_medium_agent(point_mass: Path, tmp_path: Path) -> None:
+    agent = AgentSpec("point", 0, (("bonus", -3.0),))
+    settings = {"config": TINY, "looks": 5, "device": "cpu", "threads": 1, "quiet": True}
+    train_experts([agent], tmp_path / "run", steps=120, **settings)  # type: ignore[arg-type]
+    (picked,) = pick_experts(tmp_path / "run", tmp_path / "agents", threads=1)
+    assert picked.name == "point-expert"
+    assert picked.settings == {"bonus": -3.0}
+    assert picked.card["stochastic"]["mean"] < 0.0
+
+
+def test_what_velocity_agents_and_flips_are_held_to() -> None:
+    steps = np.zeros((200, 17))
+    steps[:50, 8], steps[50:, 8] = -9.0, 1.4  # only the last 150 steps count
+    steps[:, 1] = np.linspace(0.0, 7.0 * np.pi, 200)
+    episode = hm.Trajectory(steps, np.zeros((200, 6)), np.zeros(200), steps[0])
+    assert velocity_error([episode], 1.5) == pytest.approx(0.1, abs=1e-5)
+    assert full_turns(episode) == pytest.approx(3.5)
+
+
+def test_bad_runs_are_one_line(
+    run: Callable[..., tuple[int, str, str]], trained: Path, point_mass: Path, tmp_path: Path
+) -> None:
+    def refused(folder: Path, fragment: str) -> None:
+        code, _, err = run("experts", "pick", folder, "--out", tmp_path / "agents")
+        assert code == 2
+        assert len(err.splitlines()) == 1
+        assert fragment in err
+
+    refused(tmp_path / "nowhere", "is not a run")
+    for path in (trained / "snapshots").iterdir():
+        path.write_bytes(path.read_bytes()[:50])
+    refused(trained, "damaged")
+    for path in (trained / "snapshots").iterdir():
+        path.unlink()
+    refused(trained, "no snapshots yet")
+    settings = {"config": TINY, "looks": 80, "device": "cpu", "threads": 1, "quiet": True}
+    train_experts(AGENTS[:1], tmp_path / "short", steps=84, **settings)  # type: ignore[arg-type]
+    metrics = tmp_path / "short" / "metrics.jsonl"
+    lines = [json.loads(line) | {"returns": [None]} for line in metrics.read_text().splitlines()]
+    metrics.write_text("\n".join(map(json.dumps, lines)))
+    refused(tmp_path / "short", "no episode had ended")
+    assert not (tmp_path / "agents").exists()
+
+
+def test_pick_and_list_as_a_user_runs_them(
+    run: Callable[..., tuple[int, str, str]], trained: Path, tmp_path: Path
+) -> None:
+    code, out, err = run("experts", "pick", trained, "--out", tmp_path / "agents")
+    assert (code, err) == (0, "")
+    assert "point-expert" in out
+    assert run("experts", "list", tmp_path / "agents")[1] == out
+    content = json.loads((tmp_path / "agents" / "point.json").read_text())
+    content["agents"].append(content["agents"][0] | {"name": "point-third"})
+    (tmp_path / "agents" / "point.json").write_text(json.dumps(content))
+    with pytest.raises(DataError, match="fewer agents than its card"):
+        load_expert("point-third", tmp_path / "agents")
