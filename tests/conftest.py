@@ -58,10 +58,10 @@ def expert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("experts")
     for task in ("halfcheetah", "hopper", "walker2d", "ant"):
         levels = [random_expert(f"{task}-{level}", task, i) for i, level in enumerate(("medium", "expert"), 1)]
-        write_family(folder, task, levels, {})
-    write_family(folder, "backflip", [random_expert("backflip", "backflip", 3)], {})
+        write_family(folder, task, levels)
+    write_family(folder, "backflip", [random_expert("backflip", "backflip", 3)])
     velocities = [random_expert(f"cheetah-vel-{i / 10:.1f}", "cheetah-vel", i, velocity=i / 10) for i in range(31)]
-    write_family(folder, "cheetah-vel", velocities, {})
+    write_family(folder, "cheetah-vel", velocities)
     return folder
 
 

@@ -247,7 +247,7 @@ def test_new_experts_never_meet_old_data(tiny: Path, tmp_path: Path, monkeypatch
     old = cached_dataset("hopper-medium", quiet=True)
     stranger = hm.load_expert("hopper-expert")
     renamed = type(stranger)("hopper-medium", stranger.task, stranger.weights, {"settings": {}})
-    write_family(tmp_path / "new", "hopper", [renamed], {})
+    write_family(tmp_path / "new", "hopper", [renamed])
     monkeypatch.setattr("himatch.experts.cards.BUNDLED", tmp_path / "new")
     new = cached_dataset("hopper-medium", quiet=True)
     assert new != old

@@ -30,7 +30,9 @@ AGENTS = [AgentSpec("point", 0), AgentSpec("point", 1)]
 
 def scores(candidates: list[Candidate]) -> list[float]:
     """Mean return of each agent's most likely actions."""
-    rolled = roll_out(candidates, hm.get_task("point"), stochastic=False, threads=1)
+    rolled = roll_out(
+        [c.weights for c in candidates], [{} for _ in candidates], hm.get_task("point"), stochastic=False, threads=1
+    )
     return [mean_return(episodes) for episodes in rolled]
 
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 import himatch as hm
-from himatch.errors import DataError
+from himatch.errors import DataError, HimatchError
 from himatch.experts import AgentSpec, SACConfig, load_expert, pick_experts, read_cards, train_experts
 from himatch.experts.expert import narrowed, stacked_actor
 from himatch.experts.networks import Actor
-from himatch.experts.picking import Run, full_turns, velocity_error
+from himatch.experts.picking import CARD_SEED, Run, full_turns, velocity_error
 from himatch.experts.run import widths_of
 from himatch.nn.tensors import read_tensors
 
@@ -46,11 +46,42 @@ def test_picked_agents_load_with_their_cards(trained: Path, tmp_path: Path) -> N
         # The card says what these very weights do: the same episodes give the same returns, up to half precision.
         expert = load_expert(name, tmp_path / "agents")
         simulator = hm.make_simulator(expert.task, 20)
-        episodes = hm.simulation.record(simulator, lambda seen, *_, e=expert: e.act(seen), range(2**31, 2**31 + 20))
+        episodes = hm.simulation.record(
+            simulator, lambda seen, *_, e=expert: e.act(seen), range(CARD_SEED, CARD_SEED + 20)
+        )
         found = np.mean([episode.total_reward for episode in episodes])
         assert found == pytest.approx(card["deterministic"]["mean"], abs=0.1)
-    best = cards["point-expert"]["stochastic"]["mean"]
-    assert cards["point-medium"]["stochastic"]["mean"] < best
+
+
+def test_a_family_grows_and_what_is_not_picked_stays(trained: Path, tmp_path: Path) -> None:
+    out = tmp_path / "agents"
+    pick_experts(trained, out, command="first", threads=1)
+    before = read_cards(out)
+    picked = pick_experts(trained, out, command="second", only=("point-expert",), threads=1)
+    assert [agent.name for agent in picked] == ["point-expert"]
+    after = read_cards(out)
+    assert {name: card["command"] for name, card in after.items()} == {
+        name: "second" if name == "point-expert" else "first" for name in before
+    }
+    assert after["point-medium"] == before["point-medium"]
+    with pytest.raises(HimatchError, match="no expert called moon"):
+        pick_experts(trained, out, only=("moon",), threads=1)
+
+
+def test_cards_are_written_anew(trained: Path, tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+    out = tmp_path / "agents"
+    pick_experts(trained, out, threads=1)
+    right = read_cards(out)
+    for path in out.glob("*.json"):
+        content = json.loads(path.read_text())
+        for card in content["agents"]:
+            card["stochastic"]["mean"] = 1e6
+        path.write_text(json.dumps(content))
+    code, _, _ = run("experts", "evaluate", out)
+    assert code == 0
+    for name, card in read_cards(out).items():  # weights are in half precision by now
+        assert card["stochastic"]["mean"] == pytest.approx(right[name]["stochastic"]["mean"], abs=0.5)
+        assert card["seed"] == right[name]["seed"]
 
 
 def test_a_narrowed_agent_acts_as_in_the_padded_stack(trained: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -114,7 +115,7 @@ def _in_processes(jobs: Sequence[Job], out: Path, options: Options, workers: int
 
 def _on_ray(jobs: Sequence[Job], out: Path, options: Options, workers: int, address: str | None) -> Iterator[Outcome]:
     try:
-        import ray
+        ray: Any = importlib.import_module("ray")
     except ImportError:
         raise HimatchError('the executor ray is not installed: pip install "himatch[ray]"') from None
     import torch

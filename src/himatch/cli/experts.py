@@ -127,6 +127,8 @@ class Pick:
     """Where to write weights and cards."""
     command: Annotated[str, tyro.conf.arg(metavar="TEXT")] = ""
     """The command that trained the run, for the card."""
+    only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
+    """Write these experts only; others that are in DIR stay as they are in any case."""
     imports: Import = ()
     """Python file (or module) that registers tasks of your own."""
 
@@ -137,8 +139,28 @@ class Pick:
 
         for module in self.imports:
             import_tasks(module)
-        pick_experts(self.run_folder, self.out, command=self.command)
+        pick_experts(self.run_folder, self.out, command=self.command, only=self.only)
         _show(self.out)
+
+
+@dataclass
+class Evaluate:
+    """Play 20 episodes with every expert of a folder and write its card anew."""
+
+    folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
+    """Folder that himatch experts pick wrote."""
+    imports: Import = ()
+    """Python file (or module) that registers tasks of your own."""
+
+    def run(self) -> None:
+        """Evaluate, write and show."""
+        from himatch.experts.picking import reevaluate
+        from himatch.tasks import import_tasks
+
+        for module in self.imports:
+            import_tasks(module)
+        reevaluate(self.folder)
+        _show(self.folder)
 
 
 @dataclass
@@ -190,11 +212,12 @@ def _show(folder: str | None, *, fold: bool = True, as_markdown: bool = False) -
 
 @dataclass
 class Experts:
-    """Train, pick and list the agents that make datasets."""
+    """Train, pick, evaluate and list the agents that make datasets."""
 
     command: (
         Annotated[Train, tyro.conf.subcommand("train")]
         | Annotated[Pick, tyro.conf.subcommand("pick")]
+        | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
         | Annotated[List, tyro.conf.subcommand("list")]
     )
 

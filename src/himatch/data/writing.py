@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import re
@@ -168,10 +169,9 @@ def _env_spec(env_id: str | None, task: Task) -> str | None:
 
     register_environments()  # the paper's own
     try:
-        spec = gymnasium.spec(env_id)
+        spec = copy.deepcopy(gymnasium.spec(env_id))  # the registry's own must not change
     except gymnasium.error.Error:
         return None
-    spec.kwargs = dict(spec.kwargs)
     if task.env_id == env_id:
         spec.kwargs.update(task.env_kwargs)
     return spec.to_json()

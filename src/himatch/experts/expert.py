@@ -84,12 +84,19 @@ def narrowed(weights: Mapping[str, Tensor], observation: int, action: int) -> di
     return cut
 
 
-def write_family(folder: Path, family: str, agents: Sequence[Expert], facts: Mapping[str, Any]) -> None:
-    """Write a family's weights and cards; ``facts`` is what its agents have in common."""
-    tensors = {name: torch.stack([a.weights[name].half() for a in agents]) for name in agents[0].weights}
+def write_family(folder: Path, family: str, agents: Sequence[Expert]) -> None:
+    """Write weights and cards of a family's agents; others that are there already stay."""
+    new = {agent.name: agent for agent in agents}
+    known = [name for name, card in read_cards(folder).items() if card["family"] == family] if folder.is_dir() else []
+    together = [new.pop(name) if name in new else load_expert(name, folder) for name in known] + list(new.values())
+    together.sort(key=lambda agent: (agent.name.endswith("-expert"), agent.name))
+    tensors = {name: torch.stack([a.weights[name].half() for a in together]) for name in together[0].weights}
+    cards = [
+        {"name": a.name, "task": a.task.name, **{k: v for k, v in a.card.items() if k not in ("family", "place")}}
+        for a in together
+    ]
     write_tensors(folder / f"{family}.safetensors", tensors)
-    cards = [{"name": a.name, "task": a.task.name, **a.card} for a in agents]
-    write_json(folder / f"{family}.json", {**facts, "agents": cards})
+    write_json(folder / f"{family}.json", {"agents": cards})
 
 
 def load_expert(name: str, folder: str | Path | None = None) -> Expert:

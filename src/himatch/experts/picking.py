@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from himatch.errors import DataError
-from himatch.experts.expert import Expert, narrowed, stacked_actor, to_range, write_family
+from himatch.errors import DataError, HimatchError
+from himatch.experts.cards import read_cards
+from himatch.experts.expert import Expert, load_expert, narrowed, stacked_actor, to_range, write_family
 from himatch.experts.listing import MEDIUM
 from himatch.experts.networks import Actor
 from himatch.experts.run import METRICS, SNAPSHOTS, AgentSpec, agents_of, read_run, widths_of
@@ -25,6 +26,7 @@ from himatch.types import Trajectory
 
 EPISODES = 20
 EVALUATION_SEED = 2**31  # datasets and training reset below it
+CARD_SEED = EVALUATION_SEED + 1_000_000  # of the episodes on a card
 CANDIDATES = 12
 SETTLING = 50  # steps of an episode before a velocity agent is held to its velocity
 
@@ -77,24 +79,31 @@ class Run:
 
 
 def roll_out(
-    candidates: Sequence[Candidate], task: Task, *, stochastic: bool, episodes: int = EPISODES, threads: int = 0
+    agents: Sequence[Mapping[str, Tensor]],
+    environments: Sequence[Mapping[str, Any]],
+    task: Task,
+    *,
+    stochastic: bool,
+    seed: int = EVALUATION_SEED,
+    episodes: int = EPISODES,
+    threads: int = 0,
 ) -> list[list[Trajectory]]:
-    """``episodes`` rollouts of each candidate, all at once."""
-    actor = stacked_actor([c.weights for c in candidates])
-    settings = [dict(c.agent.settings) for c in candidates for _ in range(episodes)]
+    """``episodes`` rollouts of each agent (weights) in its environment (settings), all at once."""
+    actor = stacked_actor(agents)
+    settings = [dict(own) for own in environments for _ in range(episodes)]
     simulator = make_simulator(task, len(settings), settings=settings, threads=threads)
-    rng = np.random.default_rng(EVALUATION_SEED)
+    rng = np.random.default_rng(seed)
 
     @torch.no_grad()
     def behaviour(observations: Any, *_: Any) -> Any:
-        seen = torch.from_numpy(observations.astype(np.float32)).view(len(candidates), episodes, -1)
+        seen = torch.from_numpy(observations.astype(np.float32)).view(len(agents), episodes, -1)
         noise = None
         if stochastic:
-            drawn = rng.standard_normal((len(candidates), episodes, task.action_width or 0), np.float32)
+            drawn = rng.standard_normal((len(agents), episodes, task.action_width or 0), np.float32)
             noise = torch.from_numpy(drawn)
         return to_range(actor.act(seen, noise).numpy(), task).reshape(len(settings), -1)
 
-    seeds = [EVALUATION_SEED + i for _ in candidates for i in range(episodes)]
+    seeds = [seed + i for _ in agents for i in range(episodes)]
     found = record(simulator, behaviour, seeds)
     simulator.close()
     return [found[i : i + episodes] for i in range(0, len(found), episodes)]
@@ -116,11 +125,17 @@ def full_turns(episode: Trajectory) -> float:
     return float(np.ptp(pitch)) / (2.0 * np.pi)
 
 
-def pick_experts(run: str | Path, out: str | Path, *, command: str = "", threads: int = 0) -> list[Expert]:
-    """Evaluate a run's best snapshots over 20 episodes and write each task's experts into ``out``."""
+def pick_experts(
+    run: str | Path, out: str | Path, *, command: str = "", only: Sequence[str] = (), threads: int = 0
+) -> list[Expert]:
+    """Evaluate a run's best snapshots over 20 episodes and write each task's experts into ``out``.
+
+    Experts of other names that are there already stay; ``only`` writes no others than these.
+    """
     opened, picked = Run(Path(run)), []
     if not opened.rows:
         raise DataError(f"{run} has no snapshots yet; train on")
+    facts = {"command": command, "config": opened.facts["config"], "versions": opened.facts["versions"]}
     for name in dict.fromkeys(agent.task for agent in opened.agents):
         task = get_task(name)
         agents = [i for i, agent in enumerate(opened.agents) if agent.task == name]
@@ -132,9 +147,12 @@ def pick_experts(run: str | Path, out: str | Path, *, command: str = "", threads
             experts = _best(opened, task, agents, threads, mean_return, "-expert")
             if experts[0].card["stochastic"]["mean"] > 0.0:  # a part of a penalty would be better, not worse
                 experts = [*_medium(opened, task, agents, threads, experts[0]), *experts]
-        facts = {"command": command, "config": opened.facts["config"], "versions": opened.facts["versions"]}
-        write_family(Path(out), name, experts, facts)
-        picked += experts
+        chosen = [replace(e, card={**facts, **e.card}) for e in experts if not only or e.name in only]
+        if chosen:
+            write_family(Path(out), name, chosen)
+        picked += chosen
+    if only and not picked:
+        raise HimatchError(f"{run} gives no expert called {', '.join(only)}")
     return picked
 
 
@@ -144,18 +162,26 @@ def _best(
     # Every seed gets a say: the best training return need not do best when evaluated.
     each = max(2, CANDIDATES // len(agents))
     candidates = [c for a in agents for c in run.candidates([a], lambda r: -r, each)]
-    rolled = roll_out(candidates, task, stochastic=True, threads=threads)
+    rolled = _tried(candidates, task, threads)
     best = max(range(len(candidates)), key=lambda i: (score(rolled[i]), mean_return(rolled[i])))
-    return [_expert(f"{task.name}{tail}", task, candidates[best], rolled[best], threads)]
+    return [_expert(f"{task.name}{tail}", task, candidates[best], threads)]
 
 
 def _medium(run: Run, task: Task, agents: Sequence[int], threads: int, expert: Expert) -> list[Expert]:
-    """The agent whose return comes nearest to three eighths of the expert's, of its own training if there is one."""
-    goal = sum(MEDIUM) / 2 * expert.card["stochastic"]["mean"]
+    """The steadiest agent well inside the range of medium returns, else the one whose return comes nearest to it.
+
+    Steadiest, so that medium episodes are another behaviour than the expert's and not the same one with bad luck.
+    """
+    best = expert.card["stochastic"]["mean"]
+    goal, slack = sum(MEDIUM) / 2 * best, 0.7 * (MEDIUM[1] - MEDIUM[0]) / 2 * best
     candidates = run.candidates(agents, lambda r: abs(r - goal), 2 * CANDIDATES)
-    rolled = roll_out(candidates, task, stochastic=True, threads=threads)
-    nearest = min(range(len(candidates)), key=lambda i: abs(mean_return(rolled[i]) - goal))
-    return [_expert(f"{task.name}-medium", task, candidates[nearest], rolled[nearest], threads)]
+    rolled = _tried(candidates, task, threads)
+    inside = [i for i, episodes in enumerate(rolled) if abs(mean_return(episodes) - goal) <= slack]
+    if inside:
+        chosen = min(inside, key=lambda i: float(np.std([episode.total_reward for episode in rolled[i]])))
+    else:
+        chosen = min(range(len(candidates)), key=lambda i: abs(mean_return(rolled[i]) - goal))
+    return [_expert(f"{task.name}-medium", task, candidates[chosen], threads)]
 
 
 def _velocities(run: Run, task: Task, agents: Sequence[int], threads: int) -> list[Expert]:
@@ -164,23 +190,44 @@ def _velocities(run: Run, task: Task, agents: Sequence[int], threads: int) -> li
     for settings in sorted(specs):
         same = [agent for agent in agents if run.agents[agent].settings == settings]
         candidates = run.candidates(same, lambda r: -r, CANDIDATES)
-        rolled = roll_out(candidates, task, stochastic=True, threads=threads)
+        rolled = _tried(candidates, task, threads)
         velocity = dict(settings)["velocity"]
         best = min(range(len(candidates)), key=lambda i, v=velocity: velocity_error(rolled[i], v))  # type: ignore[misc]
-        experts.append(_expert(f"{task.name}-{velocity:.1f}", task, candidates[best], rolled[best], threads))
+        experts.append(_expert(f"{task.name}-{velocity:.1f}", task, candidates[best], threads))
     return experts
 
 
-def _expert(name: str, task: Task, chosen: Candidate, rolled: Sequence[Trajectory], threads: int) -> Expert:
-    """A candidate with its card: training, and returns of sampled and of most likely actions."""
-    modes = {"stochastic": rolled, "deterministic": roll_out([chosen], task, stochastic=False, threads=threads)[0]}
+def _tried(candidates: Sequence[Candidate], task: Task, threads: int) -> list[list[Trajectory]]:
+    environments = [dict(candidate.agent.settings) for candidate in candidates]
+    return roll_out([c.weights for c in candidates], environments, task, stochastic=True, threads=threads)
+
+
+def _expert(name: str, task: Task, chosen: Candidate, threads: int) -> Expert:
+    """A candidate with its card."""
     card: dict[str, Any] = {
         "settings": dict(chosen.agent.settings),
         "seed": chosen.agent.seed,
         "steps": chosen.step,
         "updates": chosen.updates,
     }
-    for mode, episodes in modes.items():
+    return evaluated(Expert(name, task, chosen.weights, card), threads)
+
+
+def evaluated(expert: Expert, threads: int = 0) -> Expert:
+    """The expert with what sampled and most likely actions reach on its card.
+
+    The episodes are others than those it was picked by, which flatter whatever does best in them.
+    """
+    card, task = dict(expert.card), expert.task
+    for mode in ("stochastic", "deterministic"):
+        episodes = roll_out(
+            [expert.weights],
+            [expert.settings],
+            task,
+            stochastic=mode == "stochastic",
+            seed=CARD_SEED,
+            threads=threads,
+        )[0]
         returns = [episode.total_reward for episode in episodes]
         card[mode] = {
             "episodes": len(episodes),
@@ -188,8 +235,16 @@ def _expert(name: str, task: Task, chosen: Candidate, rolled: Sequence[Trajector
             "std": round(float(np.std(returns)), 1),
             "length": round(float(np.mean([len(episode) for episode in episodes])), 1),
         }
-        if "velocity" in card["settings"]:
-            card[mode]["velocity_error"] = round(velocity_error(episodes, card["settings"]["velocity"]), 4)
+        if "velocity" in expert.settings:
+            card[mode]["velocity_error"] = round(velocity_error(episodes, expert.settings["velocity"]), 4)
         if task.name == "backflip":
             card[mode]["three_turns"] = sum(full_turns(episode) >= 3 for episode in episodes)
-    return Expert(name, task, chosen.weights, card)
+    return replace(expert, card=card)
+
+
+def reevaluate(folder: str | Path, threads: int = 0) -> list[Expert]:
+    """Write the cards of all experts in a folder anew."""
+    experts = [evaluated(load_expert(name, folder), threads) for name in read_cards(folder)]
+    for family in dict.fromkeys(expert.card["family"] for expert in experts):
+        write_family(Path(folder), family, [expert for expert in experts if expert.card["family"] == family])
+    return experts
