@@ -1,6 +1,7 @@
 """Matching: a trained policy, what it makes of a target, and how well that matches."""
 
-from himatch.matching.policy import Policy, load
+from himatch.matching.loading import load
+from himatch.matching.policy import Policy
 from himatch.matching.result import MatchResult
 
 __all__ = ["MatchResult", "Policy", "load"]

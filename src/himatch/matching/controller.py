@@ -53,28 +53,46 @@ class Controller:
 
     def act(self, observation: ArrayLike, reward: ArrayLike | None = None) -> NDArray[np.float32]:
         """The action for this observation, in the task's range."""
+        rows = self._observations(observation)
+        self._account(reward)
+        with torch.inference_mode():
+            chosen = self._player.act(torch.tensor(rows).unsqueeze(0).to(self._player.device))
+        actions = chosen[0].float().cpu().numpy().copy()
+        if self._player.feed.wants_features:
+            self._last = rows.copy(), actions.copy()  # the caller may write over both
+        return actions if self.batch is not None else actions[0]
+
+    def _observations(self, observation: ArrayLike) -> NDArray[np.float32]:
+        """What was seen as rows, ``(batch, obs)``, refused where the policy cannot act on it."""
         width = self._player.agent.widths.observation
-        seen = np.asarray(observation, dtype=np.float32)
         wanted = (width,) if self.batch is None else (self.batch, width)
+        try:
+            seen = np.asarray(observation, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise HimatchError(f"expected an observation of shape {wanted}, got something that is no array") from None
         if seen.ndim >= 1 and self.task.prefix_only and seen.shape[-1] > width:
             seen = seen[..., :width]
         if seen.shape != wanted:
             raise HimatchError(f"expected an observation of shape {wanted}, got {seen.shape}")
         if not np.isfinite(seen).all():
             raise HimatchError("the observation holds NaN or infinity; the policy cannot act on it")
-        rows = seen.reshape(-1, width)
-        self._account(reward)
-        with torch.inference_mode():
-            chosen = self._player.act(torch.from_numpy(rows).unsqueeze(0).to(self._player.device))
-        actions = chosen[0].float().cpu().numpy().copy()
-        self._last = rows, actions
-        return actions if self.batch is not None else actions[0]
+        return seen.reshape(-1, width)
 
     def _account(self, reward: ArrayLike | None) -> None:
         """Tell the feed what the previous step achieved."""
-        if self._last is None or not self._player.feed.wants_features or self._feature is None:
+        if self._last is None or self._feature is None:
             return
         states, actions = self._last
-        rewards = None if reward is None else np.broadcast_to(np.asarray(reward, np.float32), len(states))
-        phi = self._feature(Trajectory(states, actions, rewards))
+        try:
+            rewards = None if reward is None else np.broadcast_to(np.asarray(reward, np.float32), len(states))
+        except (TypeError, ValueError):
+            raise HimatchError(f"expected one reward, or {len(states)} for the batch, got {reward!r}") from None
+        try:
+            phi = self._feature(Trajectory(states, actions, rewards))
+        except HimatchError as reason:
+            if reward is None:
+                raise HimatchError(
+                    f"closed conditioning needs the reward of the previous step: act(observation, reward) ({reason})"
+                ) from None
+            raise
         self._player.feed.achieved(torch.tensor(phi).unsqueeze(0).to(self._player.device))

@@ -17,7 +17,7 @@ from himatch.information import InformationStatistic
 from himatch.matching.result import MatchResult
 from himatch.rollout import EVALUATION_SEED, Conditioning, Feed, Player, make_feed, roll_out
 from himatch.simulation import Simulator, make_simulator
-from himatch.targets import Context, EpisodeReference, Target
+from himatch.targets import Context, EpisodeReference, Mixture, Target
 
 if TYPE_CHECKING:
     from himatch.matching.policy import Policy
@@ -43,6 +43,8 @@ def match_targets(
         raise HimatchError(f"at least one episode has to be rolled out, got {episodes}")
     if not targets:
         raise TargetError("there is no target to match")
+    if seed < 0:
+        raise HimatchError(f"the seed of the initial states must be 0 or more, got {seed}")
     stack = len(policy.seeds)
     each = max(1, AT_ONCE // (stack * episodes))
     frame = policy.reference(feature).context
@@ -73,12 +75,14 @@ def _match(
 ) -> list[MatchResult]:
     stack, reference = len(policy.seeds), policy.reference(feature)
     scored, told = reference.context, conditioning_frame(policy)
-    _check(targets, reference)
     numbers = np.tile(np.repeat(np.arange(len(targets)), episodes), (stack, 1))
+    feed = policy_feed(policy, targets, told, numbers, conditioning)
+    mixtures = [reference.mixture(target) if target.matches == "distribution" else None for target in targets]
+    for target, mixture in zip(targets, mixtures, strict=True):
+        _note_outside(target, mixture, reference)
     lengths = np.array([len(target.values(scored)) for target in targets])[numbers]
     # All targets and seeds start from the same states, so that they differ in nothing else.
     starts = EVALUATION_SEED + seed * 1_000_000 + np.tile(np.arange(episodes), len(targets))
-    feed = policy_feed(policy, targets, told, numbers, conditioning)
     player = Player(policy.agent, policy.normalizers, feed, numbers.shape[1])
     simulator = simulator_for(policy, numbers.size, env, threads)
     steps = 0
@@ -98,8 +102,7 @@ def _match(
     for number, target in enumerate(targets):
         chosen = range(number * episodes, (number + 1) * episodes)
         played = [[rollouts.trajectory(k, b) for b in chosen] for k in range(stack)]
-        place = slice(number * episodes, (number + 1) * episodes)
-        distribution = target.matches == "distribution"
+        place, mixture = slice(number * episodes, (number + 1) * episodes), mixtures[number]
         results.append(
             MatchResult(
                 target,
@@ -111,7 +114,7 @@ def _match(
                 rollouts.lengths[:, place],
                 rollouts.terminated[:, place],
                 played[0][0],
-                reference.mixture(target).w1 if distribution else None,
+                None if mixture is None else mixture.w1,
                 reference.support(target).outside,
             )
         )
@@ -122,6 +125,14 @@ def policy_feed(
     policy: Policy, targets: Sequence[Target], frame: Context | None, numbers: np.ndarray, conditioning: Conditioning
 ) -> Feed:
     """What the policy is told in rollouts ``(K, B)`` of target numbers."""
+    width = policy.agent.widths.observation
+    for target in targets:
+        shown = target.demonstration()
+        if shown is not None and shown.observations.shape[1] != width:
+            raise TargetError(
+                f"{target.name} shows observations of {shown.observations.shape[1]} numbers, this policy of task "
+                f"{policy.task.name} sees {width}; is it an episode of the right task?"
+            )
     return make_feed(
         conditioning,
         policy.statistic,
@@ -144,17 +155,33 @@ def simulator_for(policy: Policy, count: int, env: Environment | None, threads: 
     """Simulations of the environment the data came from, unless another one is named."""
     task = policy.task
     if isinstance(env, gymnasium.Env):
-        return make_simulator(task, count, make_env=_copier(env))
-    if callable(env):
-        return make_simulator(task, count, make_env=env)
-    recorded = policy.description["data"].get("env_id")
-    env_id = env or recorded or task.env_id
-    if env_id is None:
+        simulator = make_simulator(task, count, make_env=_copier(env))
+    elif callable(env):
+        simulator = make_simulator(task, count, make_env=env)
+    else:
+        env_id = env or policy.description["data"].get("env_id") or task.env_id
+        if env_id is None:
+            raise HimatchError(
+                f"task {task.name} has no environment to roll out in; name one (--env ID), hand over an environment, "
+                "or use policy.controller in a loop of your own"
+            )
+        simulator = make_simulator(replace(task, env_id=env_id), count, threads=threads)
+    try:
+        _check_widths(policy, simulator)
+    except HimatchError:
+        simulator.close()
+        raise
+    return simulator
+
+
+def _check_widths(policy: Policy, simulator: Simulator) -> None:
+    widths, observation = policy.agent.widths, simulator.observations.shape[1]
+    longer = policy.task.prefix_only and observation > widths.observation
+    if (observation != widths.observation and not longer) or simulator.action_width != widths.action:
         raise HimatchError(
-            f"task {task.name} has no environment to roll out in; name one (--env ID), hand over an environment, or "
-            "use policy.controller in a loop of your own"
+            f"the environment has {observation} observations and {simulator.action_width} actions, this policy of task "
+            f"{policy.task.name} {widths.observation} and {widths.action}; is it the right environment?"
         )
-    return make_simulator(replace(task, env_id=env_id), count, threads=threads)
 
 
 def _copier(env: gymnasium.Env[Any, Any]) -> Callable[[], gymnasium.Env[Any, Any]]:
@@ -164,17 +191,18 @@ def _copier(env: gymnasium.Env[Any, Any]) -> Callable[[], gymnasium.Env[Any, Any
     return lambda: copy.deepcopy(env)
 
 
-def _check(targets: Sequence[Target], reference: EpisodeReference) -> None:
+def _note_outside(target: Target, mixture: Mixture | None, reference: EpisodeReference) -> None:
     """Say so where a target lies outside what the data covers, and what would come nearest."""
-    for target in targets:
-        support = reference.support(target)
-        if support.inside or target.demonstration() is not None:
-            continue
-        nearest = reference.nearest(target)
-        if target.matches == "distribution":
-            what = f"{support.outside:.0%} of {target.name} lies where no training episode goes"
-            remedy = f"the nearest mixture of episodes is {reference.mixture(target).w1:.3g} away (W1)"
-        else:
-            what = f"{target.name} lies beyond every training episode"
-            remedy = f"the nearest is {nearest.distance:.3g} away"
-        warnings.warn(f"{what}; {remedy}", HimatchWarning, 2)
+    support = reference.support(target)
+    if support.inside or target.demonstration() is not None:
+        return
+    if mixture is not None:
+        part = f"{support.outside:.0%}" if support.outside >= 0.01 else "less than 1%"
+        what = f"{part} of {target.name} lies where no training episode goes"
+        remedy = f"the nearest mixture of episodes is {mixture.w1:.3g} away (W1)"
+    else:
+        what = f"{target.name} lies beyond every training episode"
+        reached = reference.totals if target.matches == "return" else reference.finals
+        numbers = ", ".join(f"{x:.4g}" for x in reached[reference.nearest(target).episode])
+        remedy = f"the nearest achievable is {target.matches}({numbers})"
+    warnings.warn(f"{what}; {remedy}", HimatchWarning, 2)

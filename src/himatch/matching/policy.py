@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from himatch.data import TrajectoryDataset, load_dataset
-from himatch.errors import DataError, HimatchError
+from himatch.errors import HimatchError
 from himatch.information import InformationStatistic, LearnedStatistic
 from himatch.matching.controller import Controller
+from himatch.matching.logged import logged_actions
 from himatch.matching.matching import Environment, match_targets
 from himatch.matching.references import read_reference
 from himatch.matching.result import MatchResult
-from himatch.nn.policy import ModelConfig
-from himatch.nn.tensors import read_tensors
 from himatch.policy import run_folder as files
-from himatch.policy.agent import Agent, Batch, Widths
-from himatch.policy.methods import LearnedMethod, Method, method_from_spec
+from himatch.policy.agent import Agent
+from himatch.policy.methods import Method
 from himatch.policy.normalizers import Normalizers
 from himatch.rollout import Conditioning
 from himatch.targets import EpisodeReference, Target, as_target
 from himatch.tasks import Task
 from himatch.types import Trajectory
-
-BLOCK = 2048  # windows evaluated together
 
 
 class Policy:
@@ -207,8 +203,7 @@ class Policy:
         The policy sees the episode's own past and is told what ``target`` (by default the episode itself) says, step by
         step, the way it is told at run time.
         """
-        blocks = [self._read(batch, places) for batch, places in self._windows(trajectory, target or trajectory)]
-        return torch.cat(blocks, dim=1).cpu().numpy()
+        return logged_actions(self, trajectory, target or trajectory)
 
     def action_error(
         self, trajectories: Sequence[Trajectory], targets: Sequence[Trajectory] | None = None
@@ -228,76 +223,3 @@ class Policy:
             total += np.square(errors, dtype=np.float64).mean(-1).sum(-1)
             steps += len(trajectory)
         return total / steps
-
-    # -- windows as at run time ---------------------------------------------------------------------------------
-
-    def _windows(self, trajectory: Trajectory, target: Trajectory) -> list[tuple[Batch, Tensor]]:
-        """Every step's window and the position to read, in blocks; for t < N tokens stand at 0..t."""
-        steps, n = len(trajectory), self.context
-        now = np.arange(steps)
-        start = np.maximum(now - n + 1, 0)
-        rows = start[:, None] + np.arange(n)
-        own = np.minimum(rows, steps - 1)
-        z = self.statistic(target) if isinstance(self.statistic, InformationStatistic) else None
-        windows = []
-        for i in range(0, steps, BLOCK):
-            part = slice(i, i + BLOCK)
-            targets = None
-            if isinstance(self.method, LearnedMethod):
-                _, count = self.method.codes_and_states(n)
-                first = start[part] if self.method.literal else now[part]
-                seen = np.minimum(first[:, None] + np.arange(count), len(target) - 1)
-                targets = self._stack(target.observations[seen])
-            batch = Batch(
-                self._stack(trajectory.observations[own[part]]),
-                self._stack(trajectory.actions[own[part]]),
-                self._stack(rows[part]),
-                None if z is None else self._stack(z[np.minimum(rows[part], len(z) - 1)]),
-                targets,
-            )
-            windows.append((batch, torch.from_numpy(now[part] - start[part]).to(self.device)))
-        return windows
-
-    def _stack(self, array: NDArray[Any]) -> Tensor:
-        """The same numbers for every seed, on the policy's device."""
-        tensor = torch.tensor(array).to(self.device)
-        return tensor.expand(len(self.seeds), *tensor.shape)
-
-    @torch.no_grad()
-    def _read(self, batch: Batch, places: Tensor) -> Tensor:
-        """Actions at the given position of every window, ``(K, B, act)``, in the task's range."""
-        outputs = self.agent(self.normalizers(batch))
-        chosen = outputs[:, torch.arange(len(places), device=self.device), places]
-        return self.normalizers.raw_actions(self.agent.policy.action(chosen))
-
-
-def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: str | torch.device = "cpu") -> Policy:
-    """Load all seeds of a run folder: the weights that did best on the validation slice, or the last ones."""
-    folder = Path(run)
-    description = files.read_run(folder)
-    try:
-        method = method_from_spec(description["method"])
-        config = ModelConfig(**description["model"])
-        widths = Widths(**description["widths"])
-        seeds = tuple(int(seed) for seed in description["seeds"])
-        task = files.task_from_spec(description["task"])
-    except (KeyError, TypeError) as reason:
-        raise DataError(f"{folder / files.RUN}: incomplete or from another version ({reason})") from None
-    agent = Agent(method, config, widths, seeds)
-    name = {"last": files.LAST, "best": files.BEST}[weights]
-    stored = [read_tensors(files.seed_folder(folder, seed) / name) for seed in seeds]
-    try:
-        agent.load_state_dict({key: torch.stack([part[key] for part in stored]) for key in stored[0]})
-    except (RuntimeError, KeyError) as reason:
-        raise DataError(f"{folder}: the weights do not fit {files.RUN} ({str(reason).splitlines()[0]})") from None
-    where = torch.device(device)
-    normalizers = Normalizers(**read_tensors(folder / files.NORMALIZERS)).to(where)
-    statistic = _statistic(description, method, task)
-    return Policy(agent.to(where), normalizers, statistic, task, folder, description)
-
-
-def _statistic(
-    description: dict[str, Any], method: Method, task: Task
-) -> InformationStatistic | LearnedStatistic | None:
-    stored = description.get("statistic")
-    return method.statistic(task) if stored is None else InformationStatistic.from_spec(stored, task)

@@ -39,7 +39,8 @@ def read_reference(folder: Path, name: str, task: Task) -> EpisodeReference:
     if f"{name}/indices" not in tensors:
         known = ", ".join(sorted({key.rpartition("/")[0] for key in tensors}))
         raise HimatchError(
-            f"{folder} holds nothing about the feature {name!r} (only {known}); give reference=EpisodeReference.of(...)"
+            f"{folder} holds nothing about the feature {name!r} (only {known}); with the training episodes at hand, "
+            f"give policy.match_all(..., references={{{name!r}: EpisodeReference.of(episodes, feature)}})"
         )
     part = {key.rpartition("/")[2]: value for key, value in tensors.items() if key.rpartition("/")[0] == name}
     low, high = part["range"].tolist()

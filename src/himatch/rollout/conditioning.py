@@ -36,13 +36,15 @@ class Feed:
 
     wants_features = False
     """Whether ``achieved`` must be called after every step."""
+    target: Tensor | None = None
+    """The number of every rollout's target, ``(K, B)``."""
 
     def z(self, step: int) -> Tensor | None:
         """Statistics for this step, ``(K, B, k)``, or ``None`` for a policy that is told none."""
         return None
 
     def targets(self, step: int) -> Tensor | None:
-        """Target states that a learned statistic reads at this step, ``(K, B, S, obs)``."""
+        """States of each of the n targets that a learned statistic reads at this step, ``(n, S, obs)``."""
         return None
 
     def achieved(self, phi: Tensor) -> None:
@@ -67,18 +69,24 @@ class Scheduled(Feed):
 
 
 class Remaining(Feed):
-    """Closed conditioning: the target's total over its T steps, minus what was achieved, as the aggregator says it."""
+    """Closed conditioning: the target's total over its T steps, minus what was achieved, as the aggregator says it.
+
+    In double precision: late in an episode little is left of large totals.
+    """
 
     wants_features = True
 
     def __init__(self, values: Sequence[Array], statistic: InformationStatistic, target: Tensor) -> None:
         self.aggregator, self.target = statistic.aggregator, target
-        device, stack = target.device, target.shape
-        self.lengths = torch.tensor([len(v) for v in values], device=device, dtype=torch.float32)[target].unsqueeze(-1)
-        totals = np.stack([self._contributions(torch.from_numpy(v.copy())).sum(0).numpy() for v in values])
-        self.totals = torch.from_numpy(totals).to(device)[target]
-        self.start = torch.from_numpy(np.stack([self.aggregator(v)[0] for v in values])).to(device)[target]
-        self.done = torch.zeros(*stack, totals.shape[1], device=device)
+
+        def for_rollouts(rows: Sequence[Tensor]) -> Tensor:
+            return torch.stack(list(rows)).double().to(target.device)[target]
+
+        steps = [torch.tensor(v, dtype=torch.float64) for v in values]
+        self.lengths = for_rollouts([torch.tensor([len(v)]) for v in values])
+        self.totals = for_rollouts([self._contributions(v).sum(0) for v in steps])
+        self.whole = for_rollouts([torch.tensor(self.aggregator(v)[0]) for v in values])
+        self.done = torch.zeros_like(self.totals)
 
     def reset(self) -> None:
         """Nothing is achieved yet."""
@@ -89,32 +97,34 @@ class Remaining(Feed):
         aggregator = self.aggregator
         if isinstance(aggregator, Histogram):
             bins = aggregator.bins
-            low, widths = torch.tensor(bins.low, dtype=torch.float64), torch.tensor(bins.widths)
-            place = ((phi.double() - low.to(phi.device)) / widths.to(phi.device)).clamp(0, bins.count - 1).long()
-            return torch.nn.functional.one_hot(place, bins.count).flatten(-2).float()
+            place = (phi - phi.new_tensor(bins.low)) / phi.new_tensor(bins.widths)
+            place = place.clamp(0, bins.count - 1).long()
+            return torch.nn.functional.one_hot(place, bins.count).flatten(-2).double()
         if isinstance(aggregator, Moments):
-            centred = phi - torch.tensor(aggregator.center, dtype=phi.dtype, device=phi.device)
+            centred = phi - phi.new_tensor(aggregator.center or 0.0)
             return torch.cat([centred**p for p in range(1, aggregator.order + 1)], dim=-1)
         return phi
 
     def achieved(self, phi: Tensor) -> None:
         """Add a step."""
-        self.done += self._contributions(phi)
+        self.done += self._contributions(phi.double())
 
     def z(self, step: int) -> Tensor:
         """The statistic of what remains; the whole target's once nothing does."""
-        rest = self.totals - self.done
+        return self._remaining(self.totals - self.done, step).float()
+
+    def _remaining(self, rest: Tensor, step: int) -> Tensor:
         aggregator = self.aggregator
         if isinstance(aggregator, DiscountedSum):
             return rest / aggregator.scale
         if isinstance(aggregator, Histogram):
             shares = _by_dimension(rest.clamp(min=0), aggregator.count)
             mass = shares.sum(-1, keepdim=True)
-            whole = _by_dimension(self.start, aggregator.count)
-            return torch.where(mass > 0, shares / mass.clamp(min=1e-9), whole).flatten(-2)
+            whole = _by_dimension(self.whole, aggregator.count)
+            return torch.where(mass > 0, shares / mass.clamp(min=1), whole).flatten(-2)
         assert isinstance(aggregator, Moments)
         left = self.lengths - step
-        return torch.where(left > 0, _moments(rest / left.clamp(min=1), aggregator), self.start)
+        return torch.where(left > 0, _moments(rest / left.clamp(min=1), aggregator), self.whole)
 
 
 def _by_dimension(histograms: Tensor, count: int) -> Tensor:
@@ -126,7 +136,7 @@ def _moments(raw: Tensor, aggregator: Moments) -> Tensor:
     """Moments in feature units from means of powers, ``(..., order * d)``, as the aggregator gives them."""
     powers = list(raw.chunk(aggregator.order, dim=-1))
     mean = powers[0]
-    columns = [mean + torch.tensor(aggregator.center, dtype=raw.dtype, device=raw.device)]
+    columns = [mean + raw.new_tensor(aggregator.center or 0.0)]
     if aggregator.order >= 2:
         columns.append((powers[1] - mean**2).clamp(min=0).sqrt())
     if aggregator.order >= 3:
@@ -152,7 +162,7 @@ class Imitated(Feed):
         """The window that starts at the present, or for the literal reading at the context's first step."""
         first = max(step - self.context + 1, 0) if self.literal else step
         rows = torch.arange(first, first + self.count, device=self.table.device)
-        return self.table[:, rows.clamp(max=self.table.shape[1] - 1)][self.target]
+        return self.table[:, rows.clamp(max=self.table.shape[1] - 1)]
 
 
 def plan(target: Target, reference: EpisodeReference, aggregator: Histogram, steps: int) -> Array:

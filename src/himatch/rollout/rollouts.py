@@ -52,12 +52,12 @@ def roll_out(
     """Play rollouts ``(K, B)`` of the given lengths from the given reset seeds; ``simulator`` has K x B simulations.
 
     ``feature`` is needed by closed conditioning, which is told what was achieved. ``progress`` is called at every step
-    with the number of rollouts that go on.
+    with the number of rollouts that go on. Of longer observations the policy sees the leading part it was trained on.
     """
     stack, batch = lengths.shape
     shape, device = (stack, batch), player.device
     longest = int(min(lengths.max(), simulator.task.horizon))
-    width = simulator.observations.shape[1]
+    width = player.agent.widths.observation
     observations = np.zeros((stack * batch, longest, width), np.float32)
     actions = np.zeros((stack * batch, longest, player.agent.widths.action), np.float32)
     rewards = np.zeros((stack * batch, longest), np.float32)
@@ -71,9 +71,9 @@ def roll_out(
         active = simulator.active
         if not active.any():
             break
-        observations[:, step] = seen
+        observations[:, step] = seen[:, :width]
         given = torch.from_numpy(observations[:, step]).view(*shape, width).to(device)
-        chosen = player.act(given)
+        chosen = player.act(given, active)
         actions[:, step] = chosen.reshape(stack * batch, -1).float().cpu().numpy()
         after = simulator.step(actions[:, step])
         rewards[:, step] = after.rewards
@@ -93,7 +93,7 @@ def roll_out(
         observations.reshape(*shape, longest, width),
         actions.reshape(*shape, longest, -1),
         rewards.reshape(*shape, longest),
-        np.asarray(seen, dtype=np.float32).reshape(*shape, width),
+        seen[:, :width].astype(np.float32).reshape(*shape, width),
         played.reshape(shape),
         terminated.reshape(shape),
     )

@@ -1,0 +1,51 @@
+"""A policy from its run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from himatch.errors import DataError
+from himatch.information import InformationStatistic, LearnedStatistic
+from himatch.matching.policy import Policy
+from himatch.nn.policy import ModelConfig
+from himatch.nn.tensors import read_tensors
+from himatch.policy import run_folder as files
+from himatch.policy.agent import Agent, Widths
+from himatch.policy.methods import Method, method_from_spec
+from himatch.policy.normalizers import Normalizers
+from himatch.tasks import Task
+
+
+def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: str | torch.device = "cpu") -> Policy:
+    """Load all seeds of a run folder: the weights that did best on the validation slice, or the last ones."""
+    folder = Path(run)
+    description = files.read_run(folder)
+    try:
+        method = method_from_spec(description["method"])
+        config = ModelConfig(**description["model"])
+        widths = Widths(**description["widths"])
+        seeds = tuple(int(seed) for seed in description["seeds"])
+        task = files.task_from_spec(description["task"])
+    except (KeyError, TypeError) as reason:
+        raise DataError(f"{folder / files.RUN}: incomplete or from another version ({reason})") from None
+    agent = Agent(method, config, widths, seeds)
+    name = {"last": files.LAST, "best": files.BEST}[weights]
+    stored = [read_tensors(files.seed_folder(folder, seed) / name) for seed in seeds]
+    try:
+        agent.load_state_dict({key: torch.stack([part[key] for part in stored]) for key in stored[0]})
+    except (RuntimeError, KeyError) as reason:
+        raise DataError(f"{folder}: the weights do not fit {files.RUN} ({str(reason).splitlines()[0]})") from None
+    where = torch.device(device)
+    normalizers = Normalizers(**read_tensors(folder / files.NORMALIZERS)).to(where)
+    statistic = _statistic(description, method, task)
+    return Policy(agent.to(where), normalizers, statistic, task, folder, description)
+
+
+def _statistic(
+    description: dict[str, Any], method: Method, task: Task
+) -> InformationStatistic | LearnedStatistic | None:
+    stored = description.get("statistic")
+    return method.statistic(task) if stored is None else InformationStatistic.from_spec(stored, task)

@@ -1,0 +1,66 @@
+"""What a policy would do at every step of a logged episode: windows as at run time, all steps at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from himatch.information import InformationStatistic
+from himatch.policy.agent import Batch
+from himatch.policy.methods import LearnedMethod
+from himatch.types import Trajectory
+
+if TYPE_CHECKING:
+    from himatch.matching.policy import Policy
+
+BLOCK = 2048  # windows evaluated together
+
+
+def logged_actions(policy: Policy, trajectory: Trajectory, target: Trajectory) -> NDArray[np.float32]:
+    """Actions of every seed, ``(K, T, act)``, given the episode's own past and told what ``target`` says."""
+    blocks = [_read(policy, batch, places) for batch, places in _windows(policy, trajectory, target)]
+    return torch.cat(blocks, dim=1).cpu().numpy()
+
+
+def _windows(policy: Policy, trajectory: Trajectory, target: Trajectory) -> Iterator[tuple[Batch, Tensor]]:
+    """Every step's window and the position to read, in blocks; for t < N tokens stand at 0..t."""
+    steps, n = len(trajectory), policy.context
+    now = np.arange(steps)
+    start = np.maximum(now - n + 1, 0)
+    rows = start[:, None] + np.arange(n)
+    own = np.minimum(rows, steps - 1)
+    z = policy.statistic(target) if isinstance(policy.statistic, InformationStatistic) else None
+
+    def stack(array: NDArray[Any]) -> Tensor:
+        """The same numbers for every seed, on the policy's device."""
+        tensor = torch.tensor(array).to(policy.device)
+        return tensor.expand(len(policy.seeds), *tensor.shape)
+
+    for i in range(0, steps, BLOCK):
+        part = slice(i, i + BLOCK)
+        targets = None
+        if isinstance(policy.method, LearnedMethod):
+            _, count = policy.method.codes_and_states(n)
+            first = start[part] if policy.method.literal else now[part]
+            targets = stack(target.observations[np.minimum(first[:, None] + np.arange(count), len(target) - 1)])
+        batch = Batch(
+            stack(trajectory.observations[own[part]]),
+            stack(trajectory.actions[own[part]]),
+            stack(rows[part]),
+            None if z is None else stack(z[np.minimum(rows[part], len(z) - 1)]),
+            targets,
+        )
+        yield batch, torch.from_numpy(now[part] - start[part]).to(policy.device)
+
+
+@torch.no_grad()
+def _read(policy: Policy, batch: Batch, places: Tensor) -> Tensor:
+    """Actions at the given position of every window, ``(K, B, act)``, in the task's range."""
+    outputs = policy.agent(policy.normalizers(batch))
+    chosen = outputs[:, torch.arange(len(places), device=policy.device), places]
+    return policy.normalizers.raw_actions(policy.agent.policy.action(chosen))

@@ -1,0 +1,90 @@
+"""What cannot be matched is said in one line; what lies outside the data is noted, with what comes nearest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import episode
+from untrained import fallen_hoppers, untrained
+
+import himatch as hm
+from himatch.errors import HimatchError, HimatchWarning
+from himatch.features import resolve_feature
+from himatch.matching import Policy
+
+
+@pytest.fixture(scope="module")
+def data() -> hm.TrajectoryDataset:
+    return hm.load_dataset(fallen_hoppers(range(12)), "hopper")
+
+
+@pytest.fixture(scope="module")
+def policy(data: hm.TrajectoryDataset, tmp_path_factory: pytest.TempPathFactory) -> Policy:
+    return untrained(hm.CDT("x_velocity"), data, tmp_path_factory.mktemp("cdt"), seeds=(0, 5))
+
+
+def test_bad_input_is_said_in_one_line(policy: Policy, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    walker = episode(np.random.default_rng(0), 20, 17, 6)
+    imitator = untrained(hm.BDT(m=2, target_window=4), data, tmp_path / "bdt")
+    dt = untrained(hm.DT(), data, tmp_path / "dt")
+    for call, message in (
+        (lambda: policy.match(np.zeros((5, 2))), "2 columns, the feature x_velocity has 1"),
+        (lambda: policy.match("joint(normal(0,1),normal(0,1))"), "describes 2 features"),
+        (lambda: policy.match("return(1,2)"), "gives 2 numbers"),
+        (lambda: policy.match(walker), "shows observations of 17 numbers.*sees 11"),
+        (lambda: imitator.match(walker), "shows observations of 17 numbers.*sees 11"),
+        (lambda: imitator.match("normal(0,1)"), "imitates demonstrations"),
+        (lambda: imitator.controller("normal(0,1)"), "imitates demonstrations"),
+        (lambda: dt.match("return(10)", conditioning="planned"), "lays out histograms"),
+        (lambda: policy.match("return(3)", conditioning="planned"), "not a distribution"),
+        (lambda: policy.match("normal(0,1)", conditioning="shut"), "open, closed, planned, got 'shut'"),
+        (lambda: policy.match("normal(0,1)", episodes=0), "at least one episode"),
+        (lambda: policy.match("normal(0,1)", seed=-1), "must be 0 or more, got -1"),
+        (lambda: policy.match_all([]), "no target"),
+        (lambda: policy.match("normal(0,1)", feature="height"), r"nothing about the feature 'height' \(only x_vel"),
+        (lambda: policy.match("normal(0;1)"), r"\^"),
+        (lambda: policy.match(data[2], env="Hopper-v99"), "cannot make 'Hopper-v99'"),
+        (lambda: policy.only(3), "has the seeds 0, 5, not 3"),
+    ):
+        with pytest.raises(HimatchError, match=message) as caught:
+            call()
+        assert "\n" not in str(caught.value) or "^" in str(caught.value)
+
+
+def test_a_task_without_environment_cannot_be_rolled_out(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    task = hm.Task("logs", 1000, 11, 3, -1.0, 1.0, features={"x_velocity": 5})
+    logs = hm.load_dataset([hm.Trajectory(e.observations, e.actions) for e in data], task)
+    policy = untrained(hm.CDT("x_velocity"), logs, tmp_path)
+    with pytest.raises(HimatchError, match=r"logs has no environment.*policy.controller"):
+        policy.match(logs[2])
+    assert policy.match(logs[2], env="Hopper-v5", episodes=1).lengths.shape == (1, 1)
+
+
+def test_a_feature_the_run_does_not_hold_can_be_handed_over(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    one = policy.only(0)
+    one._references = dict(policy._references)
+    reference = hm.EpisodeReference.of(data, resolve_feature("height", data.task), horizon=1000)
+    [result] = one.match_all([data[2]], episodes=2, feature="height", references={"height": reference})
+    np.testing.assert_array_equal(result.values, data[2].observations[:, [0]])
+    np.testing.assert_array_equal(result.features[0][0], result.example.observations[:, [0]])
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "message"),
+    [
+        (hm.CDT("x_velocity"), "normal(40,1)", r"100% of normal\(40,1\).*nearest mixture of episodes is \d"),
+        (hm.CDT("x_velocity"), "shuffled(0.999*point(0)+0.001*point(40), 0)", "less than 1% of"),
+        (hm.DT(), "return(1e6)", r"return\(1e\+06\) lies beyond.*nearest achievable is return\(\d"),
+        (hm.GoalDT("height"), "goal(9)", r"goal\(9\) lies beyond.*nearest achievable is goal\(1\."),
+    ],
+)
+def test_a_target_outside_the_data_is_noted_once(
+    method: hm.policy.Method, target: str, message: str, data: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    policy = untrained(method, data, tmp_path, seeds=(0, 1))
+    with pytest.warns(HimatchWarning, match=message) as caught:
+        result = policy.match(target, episodes=2)
+    assert len(caught) == 1
+    assert result.outside > 0

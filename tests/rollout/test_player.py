@@ -1,0 +1,103 @@
+"""Acting step by step gives the actions that the logged-episode path gives for the same past."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import episode
+from untrained import untrained
+
+import himatch as hm
+from himatch.matching import Policy
+from himatch.matching.matching import conditioning_frame, policy_feed
+from himatch.rollout import Player
+from himatch.targets import Demonstration
+
+LEARNED = {"m": 3, "target_window": 4, "look_ahead": 3}
+VARIANTS: dict[str, tuple[hm.policy.Method, dict[str, Any]]] = {
+    "bc": (hm.BC(), {}),
+    "dt": (hm.DT(), {}),
+    "cdt": (hm.CDT("x_velocity"), {}),
+    "moments": (hm.MomentsDT("x_velocity", order=3), {}),
+    "goal": (hm.GoalDT(), {}),
+    "bdt": (hm.BDT(**LEARNED), {}),
+    "bdt literal": (hm.BDT(m=3, target_window=4, literal=True), {}),
+    "dt-ae": (hm.DTAE(**LEARNED), {}),
+    "cdt triples": (hm.CDT("x_velocity"), {"tokens": "triples"}),
+    "bc triples": (hm.BC(), {"tokens": "triples"}),
+    "bdt triples": (hm.BDT(**LEARNED), {"tokens": "triples"}),
+    "bdt literal triples": (hm.BDT(m=3, target_window=4, literal=True), {"tokens": "triples"}),
+    "cdt of two features": (hm.CDT("x_velocity,z_velocity", bins=5), {}),
+    "gaussian head": (hm.DT(), {"head": "gaussian"}),
+    "two heads": (hm.CDT("x_velocity"), {"heads": 2}),
+    "one layer": (hm.CDT("x_velocity"), {"layers": 1}),
+    "three layers": (hm.CDT("x_velocity"), {"layers": 3}),
+    "context of one": (hm.CDT("x_velocity"), {"context": 1}),
+}
+TARGETS = (4, 9)  # steps of the targets: one shorter than the rollouts and than the context, one in between
+
+
+def player(policy: Policy, targets: list[Demonstration], numbers: np.ndarray, conditioning: str = "open") -> Player:
+    feed = policy_feed(policy, targets, conditioning_frame(policy), numbers, conditioning)  # type: ignore[arg-type]
+    return Player(policy.agent, policy.normalizers, feed, numbers.shape[1])
+
+
+def play(acting: Player, observations: np.ndarray) -> np.ndarray:
+    """Actions ``(K, B, T, act)`` for observations ``(K, B, T, obs)``."""
+    acting.reset()
+    return np.stack([acting.act(torch.from_numpy(seen)).numpy().copy() for seen in np.moveaxis(observations, 2, 0)], 2)
+
+
+@pytest.mark.parametrize("steps", [3, 12])
+@pytest.mark.parametrize("name", VARIANTS)
+def test_actions_are_those_of_the_logged_path(
+    name: str, steps: int, hopper: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    method, model = VARIANTS[name]
+    policy = untrained(method, hopper, tmp_path, seeds=(3, 8), **model)
+    rng = np.random.default_rng(0)
+    targets = [hm.demo(episode(rng, count, level=1.0)) for count in TARGETS]
+    numbers = np.array([[0, 1, 1], [1, 0, 1]])
+    observations = rng.normal(1, 1, (2, 3, steps, 11)).astype(np.float32)
+    acting = player(policy, targets, numbers)
+    actions = play(acting, observations)
+    for seed in range(2):
+        for rollout in range(3):
+            logged = hm.Trajectory(observations[seed, rollout], actions[seed, rollout])
+            expected = policy.actions(logged, targets[numbers[seed, rollout]].trajectory)[seed]
+            np.testing.assert_allclose(actions[seed, rollout], expected, atol=2e-6)
+    np.testing.assert_array_equal(play(acting, observations), actions)  # a reset forgets everything
+
+
+def test_every_part_of_the_past_matters(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """The comparison above would see a window that is off by one: each seen and told number reaches the action."""
+    policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path)
+    rng = np.random.default_rng(0)
+    observations = rng.normal(1, 1, (1, 1, 9, 11)).astype(np.float32)
+    target = hm.demo(episode(rng, 9, level=1.0))
+    numbers = np.zeros((1, 1), np.int64)
+    last = play(player(policy, [target], numbers), observations)[0, 0, -1]
+    for step in range(9):
+        other = observations.copy()
+        other[0, 0, step] += 1.0
+        changed = play(player(policy, [target], numbers), other)[0, 0, -1]
+        assert (np.abs(changed - last).max() > 1e-4) or step < 4
+    elsewhere = play(player(policy, [hm.demo(episode(rng, 9, level=3.0))], numbers), observations)[0, 0, -1]
+    assert np.abs(elsewhere - last).max() > 1e-3
+
+
+def test_one_rollout_does_not_see_another(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path, seeds=(0, 1))
+    rng = np.random.default_rng(0)
+    targets = [hm.demo(episode(rng, 7, level=level)) for level in (0.0, 2.0)]
+    observations = rng.normal(1, 1, (2, 40, 7, 11)).astype(np.float32)
+    numbers = rng.integers(2, size=(2, 40))
+    together = play(player(policy, targets, numbers), observations)
+    for rollout in (0, 17, 39):
+        part = slice(rollout, rollout + 1)
+        alone = play(player(policy, targets, numbers[:, part]), observations[:, part])
+        np.testing.assert_allclose(together[:, part], alone, atol=2e-6)
