@@ -36,9 +36,10 @@ def test_quickstart_interrupted_continued_and_again(
     assert done == 8  # two policies, no step taken twice
     output = capsys.readouterr().out
     assert "episodes    16" in output
-    for text in (*quickstart.TARGETS, "mixture", "always the mean action"):
+    for text in (*quickstart.TARGETS, "mixture", "planned", "held-out expert episode"):
         assert text in output
     assert (tmp_path / "dataset.png").exists()
+    assert (tmp_path / "match.png").exists()
 
     quickstart.run_quickstart(tmp_path, episodes=16, steps=4)
     assert done == 8  # the policies were there already

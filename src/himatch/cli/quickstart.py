@@ -10,10 +10,10 @@ import tyro
 
 @dataclass
 class Quickstart:
-    """Make a small HalfCheetah dataset, look at it, weigh targets against it, and train a BC and a CDT on it."""
+    """Make a small HalfCheetah dataset, look at it, train a BC and a CDT on it, and have both match distributions."""
 
     out: Annotated[str, tyro.conf.arg(metavar="DIR")] = "quickstart"
-    """Folder for the dataset, the picture and the run folders."""
+    """Folder for the dataset, the pictures and the run folders."""
     episodes: int = 100
     """Episodes to make, half of them by a medium agent, half by an expert."""
     seed: int = 0
