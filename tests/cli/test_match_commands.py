@@ -1,0 +1,113 @@
+"""``himatch match`` and ``himatch evaluate`` as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import himatch as hm
+from himatch.cli import main
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A barely trained Categorical DT for Hopper, which falls early."""
+    folder = tmp_path_factory.mktemp("match")
+    data = hm.make_dataset("hopper-medium-expert", folder / "hopper-v0", episodes=16, quiet=True)
+    settings = {"preset": "cpu", "steps": 3, "seeds": 2, "quiet": True}
+    hm.train(hm.CDT("x_velocity"), hm.paper_split(data), out=folder / "run", **settings)  # type: ignore[arg-type]
+    hm.train(hm.BDT(), hm.paper_split(data), out=folder / "bdt", **settings)  # type: ignore[arg-type]
+    return folder
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return run
+
+
+@pytest.mark.parametrize("conditioning", ["open", "closed", "planned"])
+def test_match(trained: Path, run: Run, tmp_path: Path, conditioning: str) -> None:
+    picture = tmp_path / "match.png"
+    settings = ("--episodes", 2, "--conditioning", conditioning, "--plot", picture)
+    code, out, _ = run("match", trained / "run", "--target", "normal(2,0.3)", *settings)
+    assert code == 0
+    assert "W1 " in out
+    assert "episode mixture" in out
+    assert f"4 rollouts of 2 seed(s), {conditioning}" in out
+    assert picture.stat().st_size > 1000
+
+
+def test_a_held_out_episode_and_another_feature(trained: Path, run: Run) -> None:
+    assert run("match", trained / "run", "--target", "heldout(3)", "--episodes", 1)[0] == 0
+    code, out, _ = run("match", trained / "bdt", "--target", "heldout(0)", "--episodes", 1, "--feature", "reward")
+    assert code == 0
+    assert "bdt on hopper, reward" in out
+
+
+def test_evaluate_writes_what_it_prints(trained: Path, run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("evaluate", trained / "run", "--episodes", 1, "--out", tmp_path / "e.json")
+    assert code == 0
+    content = json.loads((tmp_path / "e.json").read_text())
+    assert len(content["targets"]) == 10
+    assert set(content["summary"]) == {"expert", "medium", "total"}
+    assert f"total: {content['summary']['total']['mean']:.3f}" in out
+    assert content["provenance"]["data"]["hash"]
+    assert {"name", "group", "w1", "energy", "return_mean", "episodes", "seed"} <= set(content["targets"][0])
+
+
+def test_evaluate_targets_of_a_file_shifts_and_gaussians(trained: Path, run: Run, tmp_path: Path) -> None:
+    targets = tmp_path / "mine.txt"
+    targets.write_text("# two of them\nnormal(2,0.3)\nslow | normal(1,0.3)  # with a group\n")
+    code, _, _ = run("evaluate", trained / "run", "--targets", targets, "--episodes", 1, "--out", tmp_path / "e.json")
+    assert code == 0
+    assert [t["group"] for t in json.loads((tmp_path / "e.json").read_text())["targets"]] == ["mine", "slow"]
+    for name, count in (("shift", 70), ("synthetic", 6)):
+        code, _, _ = run("evaluate", trained / "run", "--targets", name, "--episodes", 1, "--out", tmp_path / "e.json")
+        assert code == 0
+        assert len(json.loads((tmp_path / "e.json").read_text())["targets"]) == count
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--target", "normal(2"), "character"),
+        (("--target", "normal(2,0.3)", "--episodes", 0), "at least one episode"),
+        (("--target", "heldout(99)"), "has 10 held-out episodes"),
+        (("--target", "joint(normal(1,1),normal(2,1))"), "describes 2 features"),
+        (("--target", "normal(2,0.3)", "--feature", "moon"), "moon"),
+        (("--target", "normal(2,0.3)", "--env", "NoSuchEnv-v0"), "NoSuchEnv"),
+    ],
+)
+def test_mistakes_are_one_line(trained: Path, run: Run, arguments: tuple[object, ...], message: str) -> None:
+    code, _, err = run("match", trained / "run", *arguments)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_folder_that_is_no_run_and_targets_that_are_no_file(trained: Path, run: Run, tmp_path: Path) -> None:
+    code, _, err = run("match", tmp_path, "--target", "normal(2,0.3)")
+    assert (code, "is not a run folder" in err) == (2, True)
+    code, _, err = run("evaluate", trained / "run", "--targets", tmp_path / "none.txt")
+    assert (code, "there is no file" in err) == (2, True)
+    bad = tmp_path / "bad.txt"
+    bad.write_text("normal(2,0.3)\nnormal(2;1)\n")
+    code, _, err = run("evaluate", trained / "run", "--targets", bad)
+    assert (code, "line 2" in err) == (2, True)
+
+
+def test_a_target_outside_the_data_is_noted(trained: Path, run: Run) -> None:
+    code, _, err = run("match", trained / "run", "--target", "normal(50,1)", "--episodes", 1)
+    assert code == 0
+    assert "lies where no training episode goes" in err
