@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+from random_episodes import episode
 
 import himatch as hm
 from himatch.experts.expert import Expert, write_family
@@ -18,18 +19,6 @@ settings.register_profile(
 )
 settings.load_profile("default")
 torch.set_num_threads(1)  # tests run side by side
-
-
-def episode(
-    rng: np.random.Generator, steps: int = 30, obs: int = 11, act: int = 3, level: float = 0.0
-) -> hm.Trajectory:
-    """A random Hopper-shaped episode whose features and rewards lie around ``level``."""
-    return hm.Trajectory(
-        rng.normal(level, 1, (steps, obs)),
-        rng.uniform(-1, 1, (steps, act)),
-        rng.normal(level, 1, steps),
-        rng.normal(level, 1, obs),
-    )
 
 
 @pytest.fixture

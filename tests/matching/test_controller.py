@@ -7,7 +7,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from conftest import episode
+from random_episodes import episode
 from untrained import fallen_hoppers, untrained
 
 import himatch as hm

@@ -12,7 +12,7 @@ import numpy as np
 import ot
 import pytest
 import torch
-from conftest import episode
+from random_episodes import episode
 from scipy.stats import energy_distance, wasserstein_distance
 from untrained import fallen_hoppers, untrained
 

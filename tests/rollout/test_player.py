@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import episode
+from random_episodes import episode
 from untrained import untrained
 
 import himatch as hm
