@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from pretended_gpu import GPU, PretendedGPU
 from torch import Tensor
 from torch.distributions import Normal, TanhTransform, TransformedDistribution
 from torch.nn import functional
@@ -13,6 +14,7 @@ from torch.nn import functional
 from himatch.experts.networks import Actor, Critics, Widths, initialize
 from himatch.experts.replay import Experience, Replay
 from himatch.experts.sac import SAC, SACConfig, chosen_agents
+from himatch.nn.graphs import Recorded
 
 CPU = torch.device("cpu")
 WIDTHS = Widths(5, 3, (16, 16))
@@ -196,6 +198,26 @@ def test_a_stored_state_goes_on_to_the_same_bits(monkeypatch: pytest.MonkeyPatch
     fed(second, batches[2:], noises[2:], monkeypatch)
     for name, tensor in whole.state().items():
         assert tensor.equal(second.state()[name]), name
+
+
+@pytest.mark.parametrize("fails", ["", "no graphs on this machine"])
+@pytest.mark.filterwarnings("ignore:no CUDA graph for training here")
+def test_recording_and_going_without_leave_learning_as_it_is(fails: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a fresh start and in mid-run: the bits of a run that was never recorded."""
+    PretendedGPU(monkeypatch, record_fails=fails)
+    plain, recorded = make(), make()
+    for sac in (plain, recorded):
+        torch.manual_seed(5)
+        for step in range(6):
+            sac.replay.add(some_experience(batch=2, seed=step))
+            if sac is recorded and step in (0, 3):
+                parts = sac._critic_loss, sac._actor_loss
+                sac._learn = Recorded(sac._update, GPU, remember=sac._remember, parts=parts, purpose="training")
+            sac.update()
+    assert recorded.how == ("compiled" if fails else "compiled CUDA graph")
+    for name, tensor in plain.state().items():
+        assert tensor.equal(recorded.state()[name]), name
+    assert recorded.losses.equal(plain.losses)
 
 
 # -- memory ---------------------------------------------------------------------------------------------------------

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pretended_gpu import GPU, PretendedGPU
 from random_episodes import episode
 from untrained import untrained
 
 import himatch as hm
 from himatch.matching import Policy
 from himatch.matching.matching import conditioning_frame, policy_feed
+from himatch.nn.graphs import Recorded
 from himatch.rollout import Player
 from himatch.targets import Demonstration
 
@@ -46,10 +48,15 @@ def player(policy: Policy, targets: list[Demonstration], numbers: np.ndarray, co
     return Player(policy.agent, policy.normalizers, feed, numbers.shape[1])
 
 
-def play(acting: Player, observations: np.ndarray) -> np.ndarray:
-    """Actions ``(K, B, T, act)`` for observations ``(K, B, T, obs)``."""
+def play(acting: Player, observations: np.ndarray, achieved: np.ndarray | None = None) -> np.ndarray:
+    """Actions ``(K, B, T, act)`` for observations ``(K, B, T, obs)`` and achieved features ``(T, K, B, d)``."""
     acting.reset()
-    return np.stack([acting.act(torch.from_numpy(seen)).numpy().copy() for seen in np.moveaxis(observations, 2, 0)], 2)
+    actions = []
+    for step, seen in enumerate(np.moveaxis(observations, 2, 0)):
+        actions.append(acting.act(torch.from_numpy(seen)).numpy().copy())
+        if achieved is not None:
+            acting.feed.achieved(torch.from_numpy(achieved[step]))
+    return np.stack(actions, 2)
 
 
 @pytest.mark.parametrize("steps", [3, 12])
@@ -71,6 +78,42 @@ def test_actions_are_those_of_the_logged_path(
             expected = policy.actions(logged, targets[numbers[seed, rollout]].trajectory)[seed]
             np.testing.assert_allclose(actions[seed, rollout], expected, atol=2e-6)
     np.testing.assert_array_equal(play(acting, observations), actions)  # a reset forgets everything
+
+
+@pytest.mark.parametrize("conditioning", ["open", "closed"])
+@pytest.mark.parametrize("name", ["bc", "cdt", "moments", "bdt", "bdt literal", "dt-ae"])
+def test_one_recording_serves_every_step(
+    name: str, conditioning: str, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that changes from step to step is frozen, before the context is full, after, and at a reset."""
+    gpu = PretendedGPU(monkeypatch)
+    method, model = VARIANTS[name]
+    policy = untrained(method, hopper, tmp_path, seeds=(3, 8), **model)
+    rng = np.random.default_rng(0)
+    targets = [hm.demo(episode(rng, count, level=1.0)) for count in TARGETS]
+    for numbers in (np.array([[0, 1, 1], [1, 0, 1]]), np.array([[1], [0]])):  # of other shapes
+        acting, recorded = (player(policy, targets, numbers, conditioning) for _ in range(2))
+        acting._newest = recorded._newest = None  # the whole pass, as on a GPU
+        step, context = recorded._one_step, recorded.context
+        recorded._forward = Recorded(step, GPU, remember=context.remember, purpose="rollouts")
+        for _ in range(2):
+            observations = rng.normal(1, 1, (*numbers.shape, 12, 11)).astype(np.float32)
+            achieved = rng.normal(1, 1, (12, *numbers.shape, 1))
+            expected = play(acting, observations, achieved)
+            np.testing.assert_array_equal(play(recorded, observations, achieved), expected)
+        assert recorded._forward.how == "CUDA graph"
+    assert gpu.events.count("recording") == 2
+
+
+def test_a_reset_forgets_what_is_no_number(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path)
+    rng = np.random.default_rng(0)
+    acting = player(policy, [hm.demo(episode(rng, 9, level=1.0))], np.zeros((1, 2), np.int64))
+    acting._newest = None
+    observations = rng.normal(1, 1, (1, 2, 7, 11)).astype(np.float32)
+    expected = play(acting, observations)
+    assert np.isnan(play(acting, np.full_like(observations, np.nan))).all()
+    np.testing.assert_array_equal(play(acting, observations), expected)
 
 
 def test_every_part_of_the_past_matters(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from pretended_gpu import GPU, PretendedGPU
 
 import himatch as hm
 from himatch.nn.flat import FlatParameters, clip_per_model
+from himatch.nn.graphs import Recorded
 from himatch.policy.agent import Agent, Widths
 from himatch.policy.normalizers import Normalizers
 from himatch.training.config import PRESETS, TrainConfig, configure
@@ -84,6 +86,30 @@ def test_resuming_at_any_step_is_the_same_run(hopper: hm.TrajectoryDataset) -> N
     second.step = 13
     list(second.run(30))
     assert torch.equal(second.flat.master, whole.flat.master)
+
+
+@pytest.mark.parametrize("fails", ["", "no graphs on this machine"])
+@pytest.mark.filterwarnings("ignore:no CUDA graph for training here")
+def test_recording_and_going_without_leave_training_as_it_is(
+    fails: str, hopper: hm.TrajectoryDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a fresh start and in mid-run, dropout included: the bits of a run that was never recorded."""
+    settings: dict[str, object] = {"dropout": 0.2, "schedule": "constant", "warmup": 0}
+    plain, recorded = engine(hopper, (0, 1), **settings), engine(hopper, (0, 1), **settings)
+    torch.manual_seed(5)
+    expected = torch.cat(list(plain.run(12)))
+    gpu = PretendedGPU(monkeypatch, record_fails=fails)
+    parts, losses = (recorded._losses, recorded._apply), []
+    torch.manual_seed(5)
+    for until in (5, 12):
+        recorded._train = Recorded(
+            recorded._one_step, GPU, remember=recorded._remember, parts=parts, purpose="training"
+        )
+        losses += list(recorded.run(until))
+        assert recorded.how == ("compiled" if fails else "compiled CUDA graph")
+    assert gpu.events.count("recording") == 2
+    assert torch.equal(torch.cat(losses), expected)
+    assert torch.equal(recorded.flat.master, plain.flat.master)
 
 
 def test_flat_parameters_are_views() -> None:

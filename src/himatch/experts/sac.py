@@ -6,18 +6,16 @@ buffers, so that an update of the whole stack is a few hundred kernels, recorded
 
 from __future__ import annotations
 
-import logging
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from himatch.errors import HimatchError, HimatchWarning
+from himatch.errors import HimatchError
 from himatch.experts.networks import Actor, Critics, Widths, initialize
 from himatch.experts.replay import Experience, Replay
-from himatch.nn.flat import FlatParameters
+from himatch.nn.flat import FlatParameters, load_optimizer
+from himatch.nn.graphs import Part, Recorded, Undo
 
 
 @dataclass(frozen=True)
@@ -86,10 +84,16 @@ class SAC:
         rows = config.memory // config.copies
         self.replay = Replay(rows, self.stack, config.copies, self.widths.observation, self.widths.action, device)
         self.losses = torch.zeros(2, self.stack, device=device)
-        self._critic_loss: Callable[[Experience, Tensor], Tensor] = self.critic_loss
-        self._actor_loss: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = self.actor_loss
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self.how = "eager"
+        self._critic_loss, self._actor_loss = Part(self.critic_loss), Part(self.actor_loss)
+        if device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
+        parts = self._critic_loss, self._actor_loss
+        self._learn = Recorded(self._update, device, remember=self._remember, parts=parts, purpose="training")
+
+    @property
+    def how(self) -> str:
+        """How an update runs: eager, compiled, CUDA graph or compiled CUDA graph."""
+        return self._learn.how
 
     def _adam(self, numbers: Tensor) -> torch.optim.Adam:
         numbers.grad = torch.zeros_like(numbers)
@@ -121,12 +125,7 @@ class SAC:
 
     def update(self) -> None:
         """One step of every network of every agent."""
-        if self.device.type == "cuda" and self.how == "eager":
-            self._record()
-        if self._graph is None:
-            self._update()
-        else:
-            self._graph.replay()
+        self._learn()
 
     def _update(self) -> None:
         batch = self.replay.draw(self.config.batch_size)
@@ -151,36 +150,6 @@ class SAC:
         grad.copy_(gradient)
         optimizer.step()
 
-    def _record(self) -> None:
-        """Compile the losses and record an update as a CUDA graph, falling back to what works."""
-        logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
-        torch.set_float32_matmul_precision("high")
-        plain = self._critic_loss, self._actor_loss
-        try:
-            self._critic_loss = torch.compile(plain[0], dynamic=False)
-            self._actor_loss = torch.compile(plain[1], dynamic=False)
-            self._update()
-            self.how = "compiled"
-        except Exception as reason:  # whatever a compiler on a user's machine may say
-            self._critic_loss, self._actor_loss = plain
-            self.how = "not compiled"
-            _note("torch.compile", reason)
-        try:
-            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                for _ in range(3):
-                    self._update()
-            torch.cuda.current_stream().wait_stream(side)
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                self._update()
-            self._graph = graph
-            self.how += ", CUDA graph"
-        except Exception as reason:
-            torch.cuda.synchronize()
-            _note("a CUDA graph", reason)
-
     # -- acting -------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
@@ -201,15 +170,19 @@ class SAC:
         return {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Take over a stored state, before the first update."""
+        """Take over a stored state, in place."""
         self.flat_targets.load(state["targets"])
         for name, optimizer in zip(("actor", "critics", "temperature"), self.optimizers, strict=True):
             numbers = optimizer.param_groups[0]["params"][0]
             with torch.no_grad():
                 numbers.copy_(state[name])
-            for key in ("step", "exp_avg", "exp_avg_sq"):
-                if f"{name}.{key}" in state:
-                    optimizer.state[numbers][key] = state[f"{name}.{key}"].to(self.device)
+            keys = ("step", "exp_avg", "exp_avg_sq")
+            load_optimizer(optimizer, numbers, {k: state[f"{name}.{k}"] for k in keys if f"{name}.{k}" in state})
+
+    def _remember(self) -> Undo:
+        """What undoes the updates that are tried out before recording."""
+        saved = self.state()
+        return lambda: self.load_state(saved)
 
 
 def chosen_agents(state: dict[str, Tensor], agents: list[int]) -> dict[str, Tensor]:
@@ -219,8 +192,3 @@ def chosen_agents(state: dict[str, Tensor], agents: list[int]) -> dict[str, Tens
         name: tensor if tensor.dim() == 0 else tensor[pairs if name.startswith(("critics", "targets")) else agents]
         for name, tensor in state.items()
     }
-
-
-def _note(what: str, reason: Exception) -> None:
-    detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
-    warnings.warn(f"{what} is not available here, training goes on without it ({detail})", HimatchWarning, 3)

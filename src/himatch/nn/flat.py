@@ -72,3 +72,16 @@ def clip_per_model(gradient: Tensor, limit: float) -> Tensor:
     """Scale every row of a (K, P) gradient to a norm of at most ``limit``, each model by itself, in place."""
     norm = gradient.norm(dim=1, keepdim=True)
     return gradient.mul_((limit / (norm + 1e-6)).clamp(max=1.0))
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, numbers: Tensor, stored: dict[str, Tensor]) -> None:
+    """Take over an optimiser's state of ``numbers``; tensors that a recorded graph refers to are filled, not replaced.
+
+    What is not stored was zero: the optimiser had not begun.
+    """
+    kept = optimizer.state[numbers]
+    for name, value in kept.items():
+        value.copy_(stored[name]) if name in stored else value.zero_()
+    for name, value in stored.items():
+        if name not in kept:
+            kept[name] = value.to(numbers.device, copy=True)

@@ -79,10 +79,17 @@ class Remaining(Feed):
     def __init__(self, values: Sequence[Array], statistic: InformationStatistic, target: Tensor) -> None:
         self.aggregator, self.target = statistic.aggregator, target
 
+        def numbers(values: object) -> Tensor:
+            return torch.tensor(values, dtype=torch.float64, device=target.device)
+
         def for_rollouts(rows: Sequence[Tensor]) -> Tensor:
             return torch.stack(list(rows)).double().to(target.device)[target]
 
-        steps = [torch.tensor(v, dtype=torch.float64) for v in values]
+        if isinstance(self.aggregator, Histogram):
+            self.low, self.widths = numbers(self.aggregator.bins.low), numbers(self.aggregator.bins.widths)
+        if isinstance(self.aggregator, Moments):
+            self.center = numbers(self.aggregator.center or 0.0)
+        steps = [numbers(v) for v in values]
         self.lengths = for_rollouts([torch.tensor([len(v)]) for v in values])
         self.totals = for_rollouts([self._contributions(v).sum(0) for v in steps])
         self.whole = for_rollouts([torch.tensor(self.aggregator(v)[0]) for v in values])
@@ -96,12 +103,10 @@ class Remaining(Feed):
         """What a step adds to the total, ``(..., d)`` to ``(..., j)``: counts, the value, or its powers."""
         aggregator = self.aggregator
         if isinstance(aggregator, Histogram):
-            bins = aggregator.bins
-            place = (phi - phi.new_tensor(bins.low)) / phi.new_tensor(bins.widths)
-            place = place.clamp(0, bins.count - 1).long()
-            return torch.nn.functional.one_hot(place, bins.count).flatten(-2).double()
+            place = ((phi - self.low) / self.widths).clamp(0, aggregator.count - 1).long()
+            return torch.nn.functional.one_hot(place, aggregator.count).flatten(-2).double()
         if isinstance(aggregator, Moments):
-            centred = phi - phi.new_tensor(aggregator.center or 0.0)
+            centred = phi - self.center
             return torch.cat([centred**p for p in range(1, aggregator.order + 1)], dim=-1)
         return phi
 
@@ -124,7 +129,7 @@ class Remaining(Feed):
             return torch.where(mass > 0, shares / mass.clamp(min=1), whole).flatten(-2)
         assert isinstance(aggregator, Moments)
         left = self.lengths - step
-        return torch.where(left > 0, _moments(rest / left.clamp(min=1), aggregator), self.whole)
+        return torch.where(left > 0, _moments(rest / left.clamp(min=1), aggregator.order, self.center), self.whole)
 
 
 def _by_dimension(histograms: Tensor, count: int) -> Tensor:
@@ -132,17 +137,17 @@ def _by_dimension(histograms: Tensor, count: int) -> Tensor:
     return histograms.view(*histograms.shape[:-1], -1, count)
 
 
-def _moments(raw: Tensor, aggregator: Moments) -> Tensor:
+def _moments(raw: Tensor, order: int, center: Tensor) -> Tensor:
     """Moments in feature units from means of powers, ``(..., order * d)``, as the aggregator gives them."""
-    powers = list(raw.chunk(aggregator.order, dim=-1))
+    powers = list(raw.chunk(order, dim=-1))
     mean = powers[0]
-    columns = [mean + raw.new_tensor(aggregator.center or 0.0)]
-    if aggregator.order >= 2:
+    columns = [mean + center]
+    if order >= 2:
         columns.append((powers[1] - mean**2).clamp(min=0).sqrt())
-    if aggregator.order >= 3:
+    if order >= 3:
         third = powers[2] - 3 * mean * powers[1] + 2 * mean**3
         columns.append(third.sign() * third.abs() ** (1 / 3))
-    if aggregator.order >= 4:
+    if order >= 4:
         fourth = powers[3] - 4 * mean * powers[2] + 6 * mean**2 * powers[1] - 3 * mean**4
         columns.append(fourth.clamp(min=0) ** 0.25)
     return torch.cat(columns, dim=-1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from himatch.nn.graphs import Undo, remembered
+
 
 class RolloutContext:
     """Windows ``(K, B, N, ...)`` that move along with the rollouts; all of them are at the same step.
@@ -26,17 +28,24 @@ class RolloutContext:
         self.place = torch.zeros(1, dtype=torch.int64, device=device)
         self._step = torch.full((1,), -1, dtype=torch.int64, device=device)
         self._order = torch.arange(context, device=device)
+        self._windows = [self.states, self.actions, self.times, *([] if self.z is None else [self.z])]
 
     def reset(self) -> None:
-        """Begin again at step 0."""
+        """Begin again at step 0, in place."""
+        for window in self._windows:
+            window.zero_()  # a number that is no number would pass through a weight of zero
         self._step.fill_(-1)
+
+    def remember(self) -> Undo:
+        """What brings back the present state, in place."""
+        return remembered(*self._windows, self.place, self._step)
 
     def push(self, states: Tensor, z: Tensor | None) -> None:
         """Take in what is seen and told at a new step, ``(K, B, ...)``; its action is not known yet."""
         self._step.add_(1)
         self.place.copy_(self._step.clamp(max=self.context - 1))
         source = (self._order + (self._step >= self.context)).clamp(max=self.context - 1)
-        for window in (self.states, self.actions, self.times, *(() if self.z is None else (self.z,))):
+        for window in self._windows:
             window.copy_(window.index_select(2, source))
         self.states.index_copy_(2, self.place, states.unsqueeze(2))
         self.times.index_copy_(2, self.place, self._step.expand(*self.times.shape[:2], 1))

@@ -64,6 +64,9 @@ def roll_out(
     limit = np.minimum(lengths.ravel(), longest)
     played = np.zeros(stack * batch, np.int64)
     terminated = np.zeros(stack * batch, bool)
+    pinned = device.type == "cuda"
+    given = torch.zeros(*shape, width, pin_memory=pinned)
+    chosen = torch.zeros(*shape, actions.shape[2], pin_memory=pinned)
     player.reset()
     seen = simulator.reset(reset_seeds.ravel().tolist())
     watched = feature is not None and player.feed.wants_features
@@ -72,9 +75,9 @@ def roll_out(
         if not active.any():
             break
         observations[:, step] = seen[:, :width]
-        given = torch.from_numpy(observations[:, step]).view(*shape, width).to(device)
-        chosen = player.act(given, active)
-        actions[:, step] = chosen.reshape(stack * batch, -1).float().cpu().numpy()
+        given.copy_(torch.from_numpy(observations[:, step]).view(given.shape))
+        chosen.copy_(player.act(given, active))  # a GPU is waited for here and nowhere else
+        actions[:, step] = chosen.flatten(0, 1).numpy()
         after = simulator.step(actions[:, step])
         rewards[:, step] = after.rewards
         played[active] += 1

@@ -6,17 +6,15 @@ for a chunk of steps beforehand and everything it reports (losses) is left there
 
 from __future__ import annotations
 
-import logging
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from himatch.errors import HimatchWarning
-from himatch.nn.flat import FlatParameters, clip_per_model
+from himatch.nn.flat import FlatParameters, clip_per_model, load_optimizer
+from himatch.nn.graphs import Part, Recorded, Undo, remembered
 from himatch.policy.agent import Agent, Batch
 from himatch.training.config import TrainConfig
 from himatch.training.windows import CHUNK, DeviceWindows, Draws, Prefetch, StreamedWindows, Windows, draw
@@ -58,19 +56,19 @@ class Engine:
         self.agent, self.windows, self.config, self.device = agent, windows, config, device
         self.step = 0
         self.seeds = agent.seeds
-        self._losses: Losses = losses or agent.training_losses
+        self._losses = Part(losses or agent.training_losses)
+        self._apply = Part(self._clip_and_update)
         on_gpu = device.type == "cuda"
         named = [(n, p) for n, p in agent.named_parameters() if p.requires_grad and n.startswith(trainable)]
         self.flat = FlatParameters(named, torch.bfloat16 if on_gpu else torch.float32)
         self.flat.master.grad = torch.zeros_like(self.flat.master)
         self._rate = torch.zeros((), device=device) if on_gpu else 0.0
-        self._compiled = compiled and on_gpu
+        compiled = compiled and on_gpu
         # Compiled, the plain update becomes one kernel over everything; else PyTorch's own fused one is best.
-        how: dict[str, Any] = {"foreach": True} if self._compiled else {"fused": True}
+        how: dict[str, Any] = {"foreach": True} if compiled else {"fused": True}
         self.optimizer = torch.optim.AdamW(
             [self.flat.master], lr=self._rate, weight_decay=config.weight_decay, capturable=on_gpu, **how
         )
-        self._apply: Callable[[tuple[Tensor, ...]], None] = self._clip_and_update
         stack, batch = len(self.seeds), config.batch_size
         self._window = torch.zeros(CHUNK, stack, batch, dtype=torch.int64, device=device)
         self._ahead = torch.zeros_like(self._window)
@@ -79,8 +77,13 @@ class Engine:
         self._place = torch.zeros((), dtype=torch.int64, device=device)
         self._batch: Batch | None = None  # where streamed batches land
         self._prefetch = Prefetch(windows) if isinstance(windows, StreamedWindows) else None
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self.how = "eager"
+        parts = (self._losses, self._apply) if compiled else ()
+        self._train = Recorded(self._one_step, device, remember=self._remember, parts=parts, purpose="training")
+
+    @property
+    def how(self) -> str:
+        """How a step runs: eager, compiled, CUDA graph or compiled CUDA graph."""
+        return self._train.how
 
     # -- running ------------------------------------------------------------------------------------------------
 
@@ -91,20 +94,14 @@ class Engine:
             chunk, first = divmod(self.step, CHUNK)
             stop = min(CHUNK, first + until - self.step)
             draws = self._prepare(chunk, first)
-            if self.device.type == "cuda":
-                self._feed(draws, chunk, first)
-                self._capture()
-                for place in range(first, stop):
-                    self._feed(draws, chunk, place)
-                    self._replay()
-                self.step += stop - first
-                yield self._reported[first:stop].cpu()
-            else:
-                for place in range(first, stop):
-                    self._feed(draws, chunk, place)
-                    self._one_step()
-                    self.step += 1
+            for place in range(first, stop):
+                self._feed(draws, chunk, place)
+                self._train()
+                self.step += 1
+                if self.device.type == "cpu":
                     yield self._reported[place : place + 1].clone()
+            if self.device.type != "cpu":
+                yield self._reported[first:stop].cpu()
 
     def _prepare(self, chunk: int, first: int) -> Draws:
         """Lay out a chunk's draws and learning rates on the device."""
@@ -164,54 +161,6 @@ class Engine:
         self.optimizer.step()
         self.flat.publish()
 
-    # -- CUDA ---------------------------------------------------------------------------------------------------
-
-    def _replay(self) -> None:
-        if self._graph is None:
-            self._one_step()
-        else:
-            self._graph.replay()
-
-    def _capture(self) -> None:
-        """Compile the losses and record one whole step, falling back to what works."""
-        if self._graph is not None or self.how == "compiled, no graph":
-            return
-        logging.getLogger("torch._dynamo").setLevel(logging.ERROR)  # it warns of what it may safely ignore
-        saved = self.snapshot()
-        place = self._place.clone()
-        if self._compiled:
-            plain = self._losses, self._apply
-            try:
-                self._losses = torch.compile(plain[0], dynamic=False)
-                self._apply = torch.compile(plain[1], dynamic=False)
-                self._warm_up()
-                self.how = "compiled"
-            except Exception as reason:  # whatever a compiler on a user's machine may say
-                self._losses, self._apply = plain
-                _note("torch.compile", reason)
-        try:
-            self._warm_up()
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                self._one_step()
-            self._graph = graph
-            self.how = "CUDA graph" if self.how == "eager" else "compiled CUDA graph"
-        except Exception as reason:
-            torch.cuda.synchronize()
-            self.how = "compiled, no graph"
-            _note("a CUDA graph", reason)
-        self.restore(saved)
-        self._place.copy_(place)
-
-    def _warm_up(self) -> None:
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(3):
-                self._place.zero_()
-                self._one_step()
-        torch.cuda.current_stream().wait_stream(side)
-
     # -- state --------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Tensor]:
@@ -230,13 +179,8 @@ class Engine:
     def restore(self, state: dict[str, Tensor]) -> None:
         """Take over a snapshot; buffers that a recorded graph refers to are filled, not replaced."""
         self.flat.load(state["master"])
-        kept = self.optimizer.state[self.flat.master]
         stored = {n.removeprefix("optimizer."): t for n, t in state.items() if n.startswith("optimizer.")}
-        for name, value in kept.items():
-            value.copy_(stored[name]) if name in stored else value.zero_()
-        for name, value in stored.items():
-            if name not in kept:
-                kept[name] = value.clone() if name == "step" and self.device.type == "cpu" else value.to(self.device)
+        load_optimizer(self.optimizer, self.flat.master, stored)
         parameters = dict(self.agent.named_parameters())
         with torch.no_grad():
             for name, value in state.items():
@@ -246,7 +190,12 @@ class Engine:
         if self.device.type == "cuda" and "random.cuda" in state:
             torch.cuda.set_rng_state(state["random.cuda"].cpu(), self.device)
 
+    def _remember(self) -> Undo:
+        """What undoes the steps that are tried out before recording."""
+        saved, place = self.snapshot(), remembered(self._place)
 
-def _note(what: str, reason: Exception) -> None:
-    detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
-    warnings.warn(f"{what} is not available here, training goes on without it ({detail})", HimatchWarning, 3)
+        def undo() -> None:
+            self.restore(saved)
+            place()
+
+        return undo

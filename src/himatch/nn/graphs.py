@@ -1,0 +1,168 @@
+"""How a step runs: as it is on a CPU; on a GPU compiled and recorded in one CUDA graph, as far as the machine can.
+
+A step is a function without arguments. What changes from one call to the next lies in tensors that keep their place in
+memory, so that the recorded kernels read it there; a number of Python's would be frozen into the recording.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+from himatch.errors import HimatchWarning
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Undo = Callable[[], None]
+
+TRIALS = 3  # runs before recording, in which libraries and optimisers set themselves up
+
+
+class Part(Generic[P, T]):
+    """A function within a step that runs compiled where that is possible."""
+
+    def __init__(self, function: Callable[P, T]) -> None:
+        self.plain = self._runs = function
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Whichever it is."""
+        return self._runs(*args, **kwargs)
+
+    def compile(self) -> None:
+        """Compile at the next call."""
+        self._runs = torch.compile(self.plain, dynamic=False)
+
+    def revert(self) -> None:
+        """Run as it is."""
+        self._runs = self.plain
+
+
+class Recorded(Generic[T]):
+    """A step that on a GPU is compiled and recorded at its first call and replayed from then on.
+
+    What a machine cannot do is left out with a warning. A result is the tensor of the recording: the next call writes
+    over it.
+
+    Parameters
+    ----------
+    step
+        What runs. On a GPU it is forgotten once it is recorded.
+    remember
+        Called before trial runs; what it returns undoes them, in place. Random states are put back in any case.
+    parts
+        Which of the step's functions to compile.
+    purpose
+        For warnings: who has to do without.
+    """
+
+    def __init__(
+        self,
+        step: Callable[[], T],
+        device: torch.device,
+        *,
+        remember: Callable[[], Undo],
+        parts: Sequence[Part[..., Any]] = (),
+        purpose: str,
+    ) -> None:
+        self._run, self._device, self._parts, self._purpose = step, device, parts, purpose
+        self._remember: Callable[[], Undo] | None = remember if device.type == "cuda" else None
+        self._compiled = self._replayed = False
+
+    @property
+    def how(self) -> str:
+        """``eager``, ``compiled``, ``CUDA graph`` or ``compiled CUDA graph``."""
+        words = ["compiled"] * self._compiled + ["CUDA graph"] * self._replayed
+        return " ".join(words) or "eager"
+
+    def __call__(self) -> T:
+        """One step."""
+        if self._remember is not None:
+            remember, self._remember = self._remember, None
+            # Tensors made in inference mode could not be written to outside of it.
+            with torch.cuda.device(self._device), torch.inference_mode(False), _same_randomness(self._device):
+                self._prepare(remember())
+        return self._run()
+
+    def _prepare(self, undo: Undo) -> None:
+        try:
+            if self._parts:
+                self._compile(undo)
+            self._record(undo)
+        finally:
+            undo()
+
+    def _compile(self, undo: Undo) -> None:
+        logging.getLogger("torch._dynamo").setLevel(logging.ERROR)  # it warns of what it may safely ignore
+        try:
+            for part in self._parts:
+                part.compile()
+            self._try_out(undo)
+            self._compiled = True
+        except Exception as reason:  # whatever a compiler on a user's machine may say
+            for part in self._parts:
+                part.revert()
+            undo()
+            self._go_without("torch.compile", reason)
+
+    def _record(self, undo: Undo) -> None:
+        try:
+            self._try_out(undo)
+            graph = torch.cuda.CUDAGraph()
+            # Other threads may go on preparing data meanwhile.
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                result = self._run()
+        except Exception as reason:
+            torch.cuda.synchronize()
+            self._go_without("CUDA graph", reason)
+            return
+
+        def replay() -> T:
+            graph.replay()
+            return result
+
+        self._run, self._replayed = replay, True
+
+    def _try_out(self, undo: Undo) -> None:
+        """Run a few times, each from where the first began, on a stream of its own, as recording wants it."""
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        try:
+            with torch.cuda.stream(side):
+                for _ in range(TRIALS):
+                    self._run()
+                    undo()
+        finally:
+            torch.cuda.current_stream().wait_stream(side)
+
+    def _go_without(self, what: str, reason: Exception) -> None:
+        detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
+        warnings.warn(f"no {what} for {self._purpose} here, going on without it ({detail})", HimatchWarning, 5)
+
+
+def remembered(*tensors: Tensor) -> Undo:
+    """What brings these tensors back to their present values."""
+    values = [tensor.clone() for tensor in tensors]
+
+    def undo() -> None:
+        with torch.no_grad():
+            for tensor, value in zip(tensors, values, strict=True):
+                tensor.copy_(value)
+
+    return undo
+
+
+@contextmanager
+def _same_randomness(device: torch.device) -> Iterator[None]:
+    """Random numbers go on as if nothing had been drawn inside."""
+    here, there = torch.get_rng_state(), torch.cuda.get_rng_state(device)
+    try:
+        yield
+    finally:
+        torch.set_rng_state(here)
+        torch.cuda.set_rng_state(there, device)
