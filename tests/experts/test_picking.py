@@ -12,8 +12,8 @@ import torch
 
 import himatch as hm
 from himatch.errors import DataError, HimatchError
-from himatch.experts import AgentSpec, SACConfig, load_expert, pick_experts, read_cards, train_experts
-from himatch.experts.expert import narrowed, stacked_actor
+from himatch.experts import AgentSpec, SACConfig, load_expert, pick_experts, picking, read_cards, train_experts
+from himatch.experts.expert import Expert, narrowed, stacked_actor
 from himatch.experts.networks import Actor
 from himatch.experts.picking import CARD_SEED, Run, full_turns, velocity_error
 from himatch.experts.run import widths_of
@@ -66,6 +66,28 @@ def test_a_family_grows_and_what_is_not_picked_stays(trained: Path, tmp_path: Pa
     assert after["point-medium"] == before["point-medium"]
     with pytest.raises(HimatchError, match="no expert called moon"):
         pick_experts(trained, out, only=("moon",), threads=1)
+
+
+def test_a_medium_agent_is_one_of_the_expert_beside_it(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "agents"
+    pick_experts(trained, out, threads=1)
+    path = next(path for path in out.glob("*.json") if path.stem == "point")
+    content = json.loads(path.read_text())
+    for card in content["agents"]:
+        card["stochastic"]["mean"] = 123.0
+    path.write_text(json.dumps(content))
+    asked: list[float] = []
+
+    def medium(run: Run, task: hm.Task, agents: object, threads: int, best: float) -> Expert:
+        asked.append(best)
+        return load_expert(f"{task.name}-medium", out)
+
+    monkeypatch.setattr(picking, "_medium", medium)
+    picked = pick_experts(trained, out, only=("point-medium",), threads=1)
+    assert [agent.name for agent in picked] == ["point-medium"]
+    assert asked[0] == 123.0
 
 
 def test_cards_are_written_anew(trained: Path, tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from himatch.errors import DataError, HimatchError
-from himatch.experts.cards import read_cards
+from himatch.experts.cards import Card, read_cards
 from himatch.experts.expert import Expert, load_expert, narrowed, stacked_actor, to_range, write_family
 from himatch.experts.listing import MEDIUM
 from himatch.experts.networks import Actor
@@ -114,6 +114,16 @@ def mean_return(episodes: Sequence[Trajectory]) -> float:
     return float(np.mean([episode.total_reward for episode in episodes]))
 
 
+def mean_length(episodes: Sequence[Trajectory]) -> float:
+    """Mean number of steps of the episodes."""
+    return float(np.mean([len(episode) for episode in episodes]))
+
+
+def spread(episodes: Sequence[Trajectory]) -> float:
+    """Standard deviation of the episodes' returns."""
+    return float(np.std([episode.total_reward for episode in episodes]))
+
+
 def velocity_error(episodes: Sequence[Trajectory], velocity: float) -> float:
     """How far the mean x-velocity after settling is from the one asked for."""
     return abs(float(np.mean([e.observations[SETTLING:, 8] for e in episodes])) - velocity)
@@ -130,7 +140,8 @@ def pick_experts(
 ) -> list[Expert]:
     """Evaluate a run's best snapshots over 20 episodes and write each task's experts into ``out``.
 
-    Experts of other names that are there already stay; ``only`` writes no others than these.
+    Experts of other names that are there already stay; ``only`` writes no others than these. A medium agent is one of
+    the expert that will stand beside it in ``out``.
     """
     opened, picked = Run(Path(run)), []
     if not opened.rows:
@@ -144,9 +155,7 @@ def pick_experts(
         elif name == "backflip":
             experts = _best(opened, task, agents, threads, lambda e: sum(full_turns(x) >= 3 for x in e), "")
         else:
-            experts = _best(opened, task, agents, threads, mean_return, "-expert")
-            if experts[0].card["stochastic"]["mean"] > 0.0:  # a part of a penalty would be better, not worse
-                experts = [*_medium(opened, task, agents, threads, experts[0]), *experts]
+            experts = _locomotion(opened, task, agents, threads, _kept(Path(out), only, f"{name}-expert"))
         chosen = [replace(e, card={**facts, **e.card}) for e in experts if not only or e.name in only]
         if chosen:
             write_family(Path(out), name, chosen)
@@ -167,21 +176,34 @@ def _best(
     return [_expert(f"{task.name}{tail}", task, candidates[best], threads)]
 
 
-def _medium(run: Run, task: Task, agents: Sequence[int], threads: int, expert: Expert) -> list[Expert]:
-    """The steadiest agent well inside the range of medium returns, else the one whose return comes nearest to it.
+def _kept(out: Path, only: Sequence[str], name: str) -> Card | None:
+    """The card of an expert that is in ``out`` already and is to stay there."""
+    return read_cards(out).get(name) if only and name not in only else None
 
-    Steadiest, so that medium episodes are another behaviour than the expert's and not the same one with bad luck.
+
+def _locomotion(run: Run, task: Task, agents: Sequence[int], threads: int, kept: Card | None) -> list[Expert]:
+    """A medium agent and the best one, unless an expert is kept."""
+    experts = [] if kept else _best(run, task, agents, threads, mean_return, "-expert")
+    best = (kept or experts[0].card)["stochastic"]["mean"]
+    if best <= 0.0:  # a part of a penalty would be better, not worse
+        return experts
+    return [_medium(run, task, agents, threads, best), *experts]
+
+
+def _medium(run: Run, task: Task, agents: Sequence[int], threads: int, best: float) -> Expert:
+    """Of the agents well inside the range of medium returns the one that falls last, else the nearest to the range.
+
+    Where none falls, the steadiest. Picked by the mean alone, medium episodes may be the expert's with bad luck.
     """
-    best = expert.card["stochastic"]["mean"]
     goal, slack = sum(MEDIUM) / 2 * best, 0.7 * (MEDIUM[1] - MEDIUM[0]) / 2 * best
-    candidates = run.candidates(agents, lambda r: abs(r - goal), 2 * CANDIDATES)
+    candidates = run.candidates(agents, lambda r: abs(r - goal), 6 * CANDIDATES)
     rolled = _tried(candidates, task, threads)
     inside = [i for i, episodes in enumerate(rolled) if abs(mean_return(episodes) - goal) <= slack]
     if inside:
-        chosen = min(inside, key=lambda i: float(np.std([episode.total_reward for episode in rolled[i]])))
+        chosen = min(inside, key=lambda i: (-mean_length(rolled[i]), spread(rolled[i])))
     else:
         chosen = min(range(len(candidates)), key=lambda i: abs(mean_return(rolled[i]) - goal))
-    return [_expert(f"{task.name}-medium", task, candidates[chosen], threads)]
+    return _expert(f"{task.name}-medium", task, candidates[chosen], threads)
 
 
 def _velocities(run: Run, task: Task, agents: Sequence[int], threads: int) -> list[Expert]:
@@ -228,12 +250,11 @@ def evaluated(expert: Expert, threads: int = 0) -> Expert:
             seed=CARD_SEED,
             threads=threads,
         )[0]
-        returns = [episode.total_reward for episode in episodes]
         card[mode] = {
             "episodes": len(episodes),
-            "mean": round(float(np.mean(returns)), 1),
-            "std": round(float(np.std(returns)), 1),
-            "length": round(float(np.mean([len(episode) for episode in episodes])), 1),
+            "mean": round(mean_return(episodes), 1),
+            "std": round(spread(episodes), 1),
+            "length": round(mean_length(episodes), 1),
         }
         if "velocity" in expert.settings:
             card[mode]["velocity_error"] = round(velocity_error(episodes, expert.settings["velocity"]), 4)
