@@ -14,7 +14,7 @@ import himatch as hm
 from himatch.features import resolve_feature
 from himatch.matching import Policy
 from himatch.matching.matching import conditioning_frame, policy_feed
-from himatch.rollout import Feed, Player, Rollouts, newest, roll_out
+from himatch.rollout import Feed, Player, Rollouts, roll_out
 from himatch.rollout.conditioning import Scheduled
 from himatch.simulation import make_simulator
 
@@ -151,20 +151,6 @@ def test_closed_rollouts_are_told_what_they_achieved(policy: Policy, episodes: l
         for step in range(len(own)):
             seen = torch.from_numpy(played.observations[:, :, step])
             np.testing.assert_allclose(player.act(seen)[seed, 0].numpy(), own.actions[step], atol=1e-5)
-
-
-def test_threads_do_not_change_what_is_done(policy: Policy, episodes: list[hm.Trajectory]) -> None:
-    targets: list[hm.Target] = [hm.demo(episodes[i % 8]) for i in range(80)]
-    played = play(policy, [7] * 80, targets)
-    assert torch.get_num_threads() == 1
-    torch.set_num_threads(2)
-    try:
-        threaded = play(policy, [7] * 80, targets)
-        assert torch.get_num_threads() == 2
-        assert newest._workers.cache_info().currsize
-    finally:
-        torch.set_num_threads(1)
-    np.testing.assert_allclose(threaded.actions, played.actions, atol=1e-5)
 
 
 def test_only_rollouts_that_go_on_are_computed(policy: Policy) -> None:

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.nn.graphs import Recorded
+from himatch.nn.newest import NewestStep
 from himatch.policy.agent import Agent
 from himatch.policy.normalizers import Normalizers
 from himatch.rollout.conditioning import Feed
 from himatch.rollout.context import RolloutContext
-from himatch.rollout.newest import NewestStep
 
 
 class Player:
@@ -73,7 +73,14 @@ class Player:
             outputs = outputs.index_select(2, context.place)[:, :, 0]
         else:
             rows = self._everyone if self._active is None else torch.from_numpy(np.flatnonzero(self._active))
-            outputs = self._newest(context, z, min(self.step, context.context - 1), rows)
+            known = slice(min(self.step + 1, context.context))
+            told = None if z is None else z[:, :, known]
+            states, actions, times = (
+                context.states[:, :, known],
+                context.actions[:, :, known],
+                context.times[0, 0, known],
+            )
+            outputs = self._newest(told, states, actions, times, rows)
         chosen = self.agent.policy.action(outputs)
         context.put_actions(chosen)
         return normalize.raw_actions(chosen)

@@ -1,4 +1,4 @@
-"""The newest step's action on a CPU, without what a whole forward pass computes besides.
+"""The sequence policy's newest step on a CPU, without what a whole forward pass computes besides.
 
 A rollout reads one token's output. So the last layer answers one question a window and needs no keys and values of its
 own, and nothing after the newest state is computed. Products of weights that every token would pass through one after
@@ -21,36 +21,37 @@ from torch.nn.functional import layer_norm
 
 from himatch.nn.policy import Block, SequencePolicy
 from himatch.nn.stacked import LayerNorm, Linear
-from himatch.rollout.context import RolloutContext
 
 MOST_TOKENS = 2048  # of a block: few enough for a core's cache
 LEAST_TOKENS = 256  # of a block on a thread of its own: enough that Python is no part of the time
 
 
 class NewestStep:
-    """Head outputs of K policies at the newest step of their windows."""
+    """Head outputs of K policies, with the weights they have now, at the newest step of their windows."""
 
     def __init__(self, policy: SequencePolicy) -> None:
         self.outputs = policy.predict.weight.shape[2]
         self._models = [_Model(policy, model) for model in range(len(policy.predict.weight))]
 
-    def __call__(self, context: RolloutContext, z: Tensor | None, place: int, rows: Tensor) -> Tensor:
-        """``(K, B, outputs)`` at position ``place``, computed for the chosen windows, numbers of ``K * B``."""
-        found = torch.zeros(*context.states.shape[:2], self.outputs)
-        batch = found.shape[1]
-        steps = slice(place + 1)
+    def __call__(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor, rows: Tensor) -> Tensor:
+        """``(K, B, outputs)`` at the last of n steps, computed for the chosen windows, numbers of ``K * B``.
+
+        ``z`` (K, B, n, k) or (K, B, 1, k), ``states`` (K, B, n, obs), ``actions`` (K, B, n, act), of which the last is
+        not read, and ``times`` (n,), the same for all windows.
+        """
+        stack, batch, steps = states.shape[:3]
+        found = torch.zeros(stack, batch, self.outputs)
 
         def compute(model: int, chosen: Tensor) -> None:
             with torch.inference_mode():
-                told = None if z is None else z[model, chosen, steps]
-                states, actions = context.states[model, chosen, steps], context.actions[model, chosen, steps]
-                found[model, chosen] = self._models[model](told, states, actions, context.times[model, 0, steps])
+                told = None if z is None else z[model, chosen]
+                found[model, chosen] = self._models[model](told, states[model, chosen], actions[model, chosen], times)
 
         jobs = []
-        share = -(-torch.get_num_threads() // len(self._models))
-        for model in range(len(self._models)):
+        share = -(-torch.get_num_threads() // stack)
+        for model in range(stack):
             own = rows[(rows >= model * batch) & (rows < (model + 1) * batch)] - model * batch
-            tokens = len(own) * self._models[model].per_step * (place + 1)
+            tokens = len(own) * self._models[model].per_step * steps
             blocks = max(-(-tokens // MOST_TOKENS), min(share, tokens // LEAST_TOKENS))
             jobs += [(model, block) for block in torch.tensor_split(own, max(1, blocks)) if len(block)]
         _on_all_cores(compute, jobs)
@@ -184,7 +185,7 @@ def _on_all_cores(compute: Callable[[int, Tensor], None], jobs: list[tuple[int, 
 @cache
 def _workers(process: int, count: int) -> ThreadPoolExecutor:
     """Threads whose operations stay on one core; a process of its own for each fork, which inherits no threads."""
-    pool = ThreadPoolExecutor(count, "himatch-rollout", initializer=torch.set_num_threads, initargs=(1,))
+    pool = ThreadPoolExecutor(count, "himatch-newest", initializer=torch.set_num_threads, initargs=(1,))
     everybody = threading.Barrier(count)
     list(pool.map(lambda _: everybody.wait(), range(count)))
     torch.set_num_threads(count)  # the setting of one thread is also the default of later ones
