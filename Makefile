@@ -28,7 +28,7 @@ benchmark: .venv/test.stamp
 	touch $@
 
 .venv/test.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[minari,arrow,sb3,ray,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[minari,arrow,sb3,ray,hub,onnx,dev]"
 	touch $@
 
 clean:

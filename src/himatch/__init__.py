@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from himatch.information import multi_task as multi_task
     from himatch.information import return_based as return_based
     from himatch.inspection import inspect_dataset as inspect_dataset
+    from himatch.interchange import export_onnx as export_onnx
+    from himatch.interchange import import_hugging_face as import_hugging_face
+    from himatch.interchange import push as push
     from himatch.matching import MatchResult as MatchResult
     from himatch.matching import Policy as Policy
     from himatch.matching import load as load
@@ -88,6 +91,7 @@ _ROOMS = {
         "return_based",
     ),
     "inspection": ("inspect_dataset",),
+    "interchange": ("export_onnx", "import_hugging_face", "push"),
     "matching": ("MatchResult", "Policy", "load"),
     "policy": (
         "BC",

@@ -19,6 +19,7 @@ from himatch._version import __version__
 from himatch.cli.benchmark import Benchmark
 from himatch.cli.data import Convert, Inspect
 from himatch.cli.experts import Experts
+from himatch.cli.interchange import Export, ImportWeights, Push
 from himatch.cli.make import Collect, List, Make
 from himatch.cli.match import Evaluate, Match
 from himatch.cli.quickstart import Quickstart
@@ -64,6 +65,9 @@ Program = (
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Experts, tyro.conf.subcommand("experts")]
+    | Annotated[Export, tyro.conf.subcommand("export")]
+    | Annotated[Push, tyro.conf.subcommand("push")]
+    | Annotated[ImportWeights, tyro.conf.subcommand("import")]
     | Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
 )
 

@@ -58,7 +58,7 @@ class Match:
     """Roll a policy out under one target and compare what happened with it."""
 
     run_folder: RunFolder
-    """Folder that himatch train wrote."""
+    """Folder that himatch train wrote, or hf:USER/NAME."""
     target: Annotated[str, tyro.conf.arg(metavar="EXPR")]
     """normal(5,1), 0.5*normal(3,1)+0.5*normal(9,1), return(5000), goal(2.0), demo(FILE,3), heldout(0), ..."""
     plot: PathName = None
@@ -120,7 +120,7 @@ class Evaluate:
     """Roll a policy out under many targets; writes evaluation.json and prints the table."""
 
     run_folder: RunFolder
-    """Folder that himatch train wrote."""
+    """Folder that himatch train wrote, or hf:USER/NAME."""
     targets: Annotated[str, tyro.conf.arg(metavar="heldout|shift|synthetic|FILE")] = "heldout"
     """The run's held-out episodes, those moved by -3 to 3 bins, Gaussians, or a file with one expression a line."""
     out: PathName = None
@@ -134,6 +134,7 @@ class Evaluate:
 
         from himatch.matching.evaluation import evaluate, named_targets
 
+        check_writable(self.run_folder, self.out)
         policy = self.rolling.load(self.run_folder)
         targets = named_targets(policy, self.targets)
         with _bar("rollouts") as progress:
@@ -166,6 +167,15 @@ class Evaluate:
                 f"({s['low']:.3f} to {s['high']:.3f})"
             )
         console.print(f"written to {path}", soft_wrap=True)
+
+
+def check_writable(run: str, out: str | None) -> None:
+    """What belongs to a run is written into its folder, but not into a cache."""
+    from himatch.errors import HimatchError
+    from himatch.hub import is_hub_name
+
+    if out is None and is_hub_name(run):
+        raise HimatchError(f"{run} lies in a cache of downloads; say where to write (--out FILE)")
 
 
 @contextmanager

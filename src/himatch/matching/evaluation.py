@@ -13,6 +13,7 @@ from himatch.errors import TargetError
 from himatch.files import write_json
 from himatch.matching.result import MatchResult
 from himatch.nn.tensors import versions
+from himatch.policy.run_folder import EVALUATION
 from himatch.rollout import Conditioning
 from himatch.targets import Demonstration, Shifted, Target, parse_target
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from himatch.matching.policy import Policy
 
 SHIFTS = (-3, -2, -1, 0, 1, 2, 3)
-EVALUATION = "evaluation.json"
 
 
 @dataclass(frozen=True)

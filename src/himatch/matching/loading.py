@@ -1,4 +1,4 @@
-"""A policy from its run folder."""
+"""A policy from its run folder, wherever that is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 
 from himatch.errors import DataError
+from himatch.hub import HubName, fetch, is_hub_name
 from himatch.information import InformationStatistic, LearnedStatistic
 from himatch.matching.policy import Policy
 from himatch.nn.policy import ModelConfig
@@ -19,9 +20,26 @@ from himatch.policy.normalizers import Normalizers
 from himatch.tasks import Task
 
 
+def find_run(run: str | Path) -> Path:
+    """The folder of a run: the one named, or for ``hf:USER/NAME[@REVISION]`` a copy in the Hub's cache.
+
+    Wherever a run is asked for, this says where it lies. Only what can be read without running code is fetched.
+    """
+    if not is_hub_name(run):
+        return Path(run)
+    name = HubName.parse(str(run))
+    folder = fetch(name, files.PORTABLE)
+    if not (folder / files.RUN).is_file():
+        raise DataError(f"{name} is not a run of himatch (no {files.RUN} in it)")
+    return folder
+
+
 def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: str | torch.device = "cpu") -> Policy:
-    """Load all seeds of a run folder: the weights that did best on the validation slice, or the last ones."""
-    folder = Path(run)
+    """Load all seeds of a run: the weights that did best on the validation slice, or the last ones.
+
+    ``run`` is a run folder, or ``hf:USER/NAME`` (``@REVISION`` for one of its branches, tags or commits) on the Hub.
+    """
+    folder = find_run(run)
     description = files.read_run(folder)
     try:
         method = method_from_spec(description["method"])

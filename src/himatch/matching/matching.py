@@ -196,6 +196,9 @@ def _note_outside(target: Target, mixture: Mixture | None, reference: EpisodeRef
     support = reference.support(target)
     if support.inside or target.demonstration() is not None:
         return
+    if not len(reference.lengths):
+        warnings.warn(f"whether {target.name} can be reached is not known: no training episodes", HimatchWarning, 2)
+        return
     if mixture is not None:
         part = f"{support.outside:.0%}" if support.outside >= 0.01 else "less than 1%"
         what = f"{part} of {target.name} lies where no training episode goes"

@@ -9,6 +9,7 @@
     seed-0/last.safetensors  weights; best.safetensors are those that did best on the validation slice
     seed-0/metrics.jsonl     losses over time
     training.safetensors     what --resume continues from
+    evaluation.json          what himatch evaluate found
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from himatch.tasks import Task, get_task
 RUN, NORMALIZERS, EPISODES = "run.json", "normalizers.safetensors", "episodes.safetensors"
 HELD_OUT, TRAINING = "held_out", "training.safetensors"
 LAST, BEST, METRICS = "last.safetensors", "best.safetensors", "metrics.jsonl"
+EVALUATION, CARD = "evaluation.json", "README.md"
+
+PORTABLE = (RUN, NORMALIZERS, EPISODES, f"seed-*/{BEST}", EVALUATION, CARD)
+"""What a run is on the Hub, as patterns: enough to load and match, none of it code."""
 
 
 def seed_folder(run: Path, seed: int) -> Path:

@@ -107,9 +107,17 @@ class EpisodeReference:
             np.array([phi[-1] for phi in values], dtype=np.float64),
         )
 
+    @classmethod
+    def empty(cls, context: Context) -> EpisodeReference:
+        """No episodes at all: of a policy whose training data nobody has. Nothing is inside, nothing is near."""
+        none = np.zeros((0, context.bins.dimensions))
+        return cls(context, none.astype(np.int16), np.zeros(0, np.int64), none, none)
+
     def support(self, target: Target) -> Support:
         """Whether the data covers the target."""
         values = target.values(self.context)
+        if not len(self.lengths):
+            return Support(False, 1.0)
         if target.matches == "distribution":
             visited = self.histograms.sum(axis=0) > 0
             bins = self.context.bins
@@ -127,6 +135,7 @@ class EpisodeReference:
 
     def nearest(self, target: Target) -> Nearest:
         """The training episode whose statistic is nearest."""
+        self._check_any(target)
         if target.matches == "distribution":
             # Marginal distances add up; with one feature this is W1 itself.
             per_dimension = wasserstein_bins(
@@ -147,6 +156,7 @@ class EpisodeReference:
         """The nearest convex mixture of episodes, by linear programming (HiGHS) on the marginals."""
         if target.matches != "distribution":
             raise TargetError(f"{target.name} is not a distribution, so no mixture of episodes approximates it")
+        self._check_any(target)
         wanted = target.histogram(self.context)
         weights = nearest_mixture(self.histograms, wanted, self.context.bins.widths)
         chosen = np.flatnonzero(weights > 1e-9)
@@ -156,6 +166,12 @@ class EpisodeReference:
             mixed = np.einsum("e,edb->db", shares, self.histograms[chosen])
             return Mixture(found, float(wasserstein_bins(mixed, wanted, self.context.bins.widths)[0]))
         return Mixture(found, self._joint_distance(chosen, shares, target))
+
+    def _check_any(self, target: Target) -> None:
+        if not len(self.lengths):
+            raise TargetError(
+                f"no training episodes are known to compare {target.name} with (himatch import --data SOURCE)"
+            )
 
     def _joint_distance(self, episodes: NDArray[np.int64], shares: NDArray[np.float64], target: Target) -> float:
         starts = np.concatenate([[0], np.cumsum(self.lengths)])

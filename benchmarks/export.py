@@ -1,0 +1,112 @@
+"""An exported policy in onnxruntime beside himatch's own controller: latency of one action on one core.
+
+    python benchmarks/export.py [--calls 2000] [--presets cpu fast paper]
+
+HalfCheetah, CDT on the x-velocity and BDT with random weights, which are as fast as any. Both sides keep their own
+context and get the same observations, in turns, so that whatever else the machine does meets both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import torch
+from numpy.typing import NDArray
+
+import himatch as hm
+
+OBSERVATION, ACTION, ROUNDS = 17, 6, 5
+Act = Callable[[int, NDArray[np.float32]], NDArray[np.float32]]
+
+
+def make_policy(method: hm.policy.Method, preset: str, folder: Path) -> tuple[hm.Policy, hm.Trajectory]:
+    """A policy of that size, one step after its random start, and an episode to be told."""
+    rng = np.random.default_rng(0)
+    arrays = {
+        "observations": rng.normal(3, 3, size=(20_000, OBSERVATION)).astype(np.float32),
+        "actions": rng.uniform(-1, 1, size=(20_000, ACTION)).astype(np.float32),
+        "rewards": rng.normal(size=20_000).astype(np.float32),
+        "lengths": np.full(20, 1000),
+    }
+    data = hm.load_dataset(arrays, "halfcheetah")
+    out = folder / f"{method.name}-{preset}"
+    return hm.train(method, data, out=out, preset=preset, steps=1, device="cpu", quiet=True), data[0]
+
+
+def exported(policy: hm.Policy, episode: hm.Trajectory, path: Path) -> Act:
+    """The loop a robot would run."""
+    print(f"  {hm.export_onnx(policy, path)}, {path.stat().st_size / 1e6:.1f} MB", flush=True)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    shapes = {port["name"]: port["shape"] for port in json.loads(session.get_modelmeta().custom_metadata_map["inputs"])}
+    windows = {name: np.zeros((1, *shape), np.float32) for name, shape in shapes.items() if shape}
+    table = policy.statistic(episode) if isinstance(policy.statistic, hm.InformationStatistic) else None
+
+    def act(step: int, seen: NDArray[np.float32]) -> NDArray[np.float32]:
+        for name, window in windows.items():
+            if name == "target_states":
+                window[0] = episode.observations[np.minimum(step + np.arange(window.shape[1]), len(episode) - 1)]
+                continue
+            window[:, :-1] = window[:, 1:]
+        windows["states"][:, -1], windows["actions"][:, -1] = seen, 0.0
+        if table is not None:
+            windows["z"][:, -1] = table[min(step, len(table) - 1)]
+        found: NDArray[np.float32] = session.run(["action"], {**windows, "step": np.array([step])})[0][0]
+        windows["actions"][:, -1] = found
+        return found
+
+    return act
+
+
+def latencies(sides: dict[str, Act], calls: int) -> dict[str, list[float]]:
+    """Medians of one call in milliseconds, one a round."""
+    rows = np.random.default_rng(0).normal(3, 3, (calls, OBSERVATION)).astype(np.float32)
+    medians: dict[str, list[float]] = {name: [] for name in sides}
+    step = dict.fromkeys(sides, 0)
+    for turn in range(ROUNDS + 1):
+        for name, act in sides.items():
+            taken = []
+            for row in rows:
+                start = time.perf_counter()
+                act(step[name], row)
+                taken.append(time.perf_counter() - start)
+                step[name] += 1
+            if turn:  # the first one warms up
+                medians[name].append(float(np.median(taken)) * 1e3)
+    return medians
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--presets", nargs="+", default=["cpu", "fast", "paper"])
+    parser.add_argument("--calls", type=int, default=400, help="of each side in each of five rounds")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    print(f"one core, torch {torch.__version__}, onnxruntime {onnxruntime.__version__}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for method in (hm.CDT("x_velocity"), hm.BDT()):
+            for preset in arguments.presets:
+                policy, episode = make_policy(method, preset, Path(folder))
+                print(f"{method.name} {preset}", flush=True)
+                controller = policy.controller(episode)
+                sides: dict[str, Act] = {
+                    "himatch": lambda _, seen, controller=controller: controller.act(seen),  # type: ignore[misc]
+                    "onnxruntime": exported(policy, episode, Path(folder) / "policy.onnx"),
+                }
+                medians = latencies(sides, arguments.calls)
+                ratios = np.array(medians["himatch"]) / np.array(medians["onnxruntime"])
+                for name, found in medians.items():
+                    print(f"  {name}: {np.median(found):.3f} ms ({min(found):.3f} to {max(found):.3f})")
+                print(f"  ratio {np.median(ratios):.2f} ({ratios.min():.2f} to {ratios.max():.2f})", flush=True)
+
+
+if __name__ == "__main__":
+    main()

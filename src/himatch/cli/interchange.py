@@ -1,0 +1,133 @@
+"""``himatch export``, ``push`` and ``import``: runs for other programs and machines, weights from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from himatch.cli.data import Import, Loading, PathName
+from himatch.cli.match import RunFolder, check_writable
+
+Numbers = Annotated[str | None, tyro.conf.arg(metavar="LIST|FILE")]
+
+
+@dataclass
+class Export:
+    """Write one seed of a run as a file that runs without himatch, checked against it."""
+
+    run_folder: RunFolder
+    """Folder that himatch train wrote, or hf:USER/NAME."""
+    format: Annotated[Literal["onnx"], tyro.conf.arg(metavar="onnx")] = "onnx"
+    """ONNX, for onnxruntime and the like."""
+    seed: Annotated[int | None, tyro.conf.arg(metavar="S")] = None
+    """Which seed; the first by default."""
+    out: PathName = None
+    """File to write, RUN/seed-S/policy.onnx by default."""
+    weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "best"
+    """The weights that did best on the validation slice, or the last ones."""
+    imports: Import = ()
+    """Python file (or module) that registers tasks of your own."""
+
+    def run(self) -> None:
+        """Load, export, compare."""
+        from himatch.interchange import export_onnx
+        from himatch.matching import load
+        from himatch.policy.run_folder import seed_folder
+
+        _import(self.imports)
+        check_writable(self.run_folder, self.out)
+        policy = load(self.run_folder, weights=self.weights)
+        seed = policy.seeds[0] if self.seed is None else self.seed
+        path = Path(self.out) if self.out is not None else seed_folder(policy.folder, seed) / "policy.onnx"
+        parity = export_onnx(policy, path, seed=seed)
+        print(f"{policy.method.name} for {policy.task.name}, seed {seed}, written to {path}")
+        print(f"onnxruntime against himatch: {parity}")
+
+
+@dataclass
+class Push:
+    """Upload a run to the Hugging Face Hub, with a model card; himatch.load("hf:USER/NAME") gives it back."""
+
+    run_folder: RunFolder
+    """Folder that himatch train wrote."""
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="hf:USER/NAME")]
+    """Repository to upload to; it is made if it is not there."""
+    private: bool = False
+    """Make it for its owner alone."""
+    imports: Import = ()
+    """Python file (or module) that registers tasks of your own."""
+
+    def run(self) -> None:
+        """Check, describe and upload."""
+        from himatch.interchange import push
+
+        _import(self.imports)
+        print(f"pushed to {push(self.run_folder, self.name, private=self.private)}")
+
+
+@dataclass
+class ImportWeights:
+    """Make a dt run from the weights of a Hugging Face DecisionTransformerModel."""
+
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER|hf:USER/NAME")]
+    """Folder with config.json and model.safetensors (or pytorch_model.bin), or a name on the Hub."""
+    out: Annotated[str, tyro.conf.arg(metavar="RUN")]
+    """Run folder to write."""
+    data: Annotated[str | None, tyro.conf.arg(metavar="SOURCE")] = None
+    """The episodes it was trained on: they say how states are normalised and what is achievable."""
+    state_mean: Numbers = None
+    """Means of the states, as [1.3, -0.1, ...] or a JSON file; a model card has them."""
+    state_std: Numbers = None
+    """Standard deviations of the states, likewise."""
+    return_scale: Annotated[float, tyro.conf.arg(metavar="X")] = 1000.0
+    """What returns were divided by."""
+    context: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Steps the policy sees; what the checkpoint says, else 20."""
+    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
+    """Gymnasium environment it was trained in; what the data says, else the task's."""
+    loading: Loading = field(default_factory=Loading)
+
+    def run(self) -> None:
+        """Read, convert and write."""
+        from himatch.interchange import import_hugging_face
+
+        if self.data is None:  # else loading does it
+            _import(self.loading.imports)
+        policy = import_hugging_face(
+            self.source,
+            self.out,
+            task=self.loading.task,
+            data=None if self.data is None else self.loading.load(self.data),
+            state_mean=_numbers(self.state_mean, "--state-mean"),
+            state_std=_numbers(self.state_std, "--state-std"),
+            return_scale=self.return_scale,
+            context=self.context,
+            env_id=self.env,
+        )
+        print(f"{policy.method.name} for {policy.task.name}, context {policy.context}, written to {self.out}")
+
+
+def _import(modules: tuple[str, ...]) -> None:
+    from himatch.tasks import import_tasks
+
+    for module in modules:
+        import_tasks(module)
+
+
+def _numbers(text: str | None, option: str) -> list[float] | None:
+    """A list of numbers, written out or in a JSON file."""
+    import json
+
+    from himatch.errors import DataError
+    from himatch.files import reading
+
+    if text is None:
+        return None
+    with reading(f"{option} {text}"):
+        content = json.loads(text if text.lstrip().startswith("[") else Path(text).read_text())
+    if not isinstance(content, list) or not all(isinstance(x, int | float) for x in content):
+        raise DataError(f"{option}: expected a list of numbers such as [1.3, -0.1]")
+    return [float(x) for x in content]

@@ -1,0 +1,155 @@
+"""The model card of a run: what it is, how it was made, how well it does, how to use it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import asdict
+from typing import Any
+
+from himatch.hub import HubName
+from himatch.information import InformationStatistic
+from himatch.interchange.graph import z_meaning
+from himatch.matching import Policy
+from himatch.policy import METHODS
+from himatch.policy import run_folder as files
+from himatch.policy.methods import LearnedMethod
+from himatch.training.config import PRESETS, configure
+
+CITATION = """@inproceedings{furuta2022generalized,
+  title     = {Generalized Decision Transformer for Offline Hindsight Information Matching},
+  author    = {Furuta, Hiroki and Matsuo, Yutaka and Gu, Shixiang Shane},
+  booktitle = {International Conference on Learning Representations (ICLR)},
+  year      = {2022}
+}"""
+
+
+def model_card(policy: Policy, name: HubName) -> str:
+    """The whole page, in Markdown with the Hub's header."""
+    method, task, description = policy.method.name, policy.task.name, policy.description
+    title = name.repository.partition("/")[2]
+    header = ["himatch", "reinforcement-learning", "offline-rl", "decision-transformer", task]
+    parts = [
+        "---\nlibrary_name: himatch\npipeline_tag: reinforcement-learning\ntags:\n"
+        + "".join(f"- {tag}\n" for tag in dict.fromkeys(header))
+        + "---",
+        f"# {title}",
+        f"A `{method}` for the task `{task}`, {len(policy.seeds)} seed(s), trained offline with "
+        "[hindsight information matching](https://openreview.net/forum?id=CAjxVodl_v) and stored by "
+        f"himatch {description['versions']['himatch']}. At run time it is told {_told(policy)}, and acts accordingly.",
+        f"## Use\n\n{_use(policy, name)}",
+        f"## How it was made\n\n{_table(_facts(policy))}\n\n```\n{command(description)}\n```",
+    ]
+    evaluation = _evaluation(policy)
+    if evaluation is not None:
+        parts.append(f"## Evaluation\n\n{evaluation}")
+    parts.append(f"## Citation\n\n```bibtex\n{CITATION}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _told(policy: Policy) -> str:
+    if isinstance(policy.method, LearnedMethod):
+        return "a code of a demonstration's states"
+    if isinstance(policy.statistic, InformationStatistic):
+        return f"the {z_meaning(policy.statistic)}"
+    return "nothing"
+
+
+def _use(policy: Policy, name: HubName) -> str:
+    target = {"dt": "return(1000)", "goal": "goal(1)", "bc": "normal(1,1)"}.get(policy.method.name, "normal(1,1)")
+    if isinstance(policy.method, LearnedMethod):
+        target = "demo(episodes.hdf5, 0)"
+    functions = policy.description["task"].get("functions")
+    first = f"# register the task {policy.task.name!r} first: {', '.join(functions)}\n" if functions else ""
+    return (
+        f'```\npip install "himatch[hub]"\nhimatch match {name} --target "{target}"\n```\n\n```python\n'
+        f'import himatch\n\n{first}policy = himatch.load("{name}")\nresult = policy.match("{target}")\n```\n\n'
+        "Nothing in this repository is code; loading runs none."
+    )
+
+
+def _facts(policy: Policy) -> dict[str, str]:
+    description = policy.description
+    data = description["data"]
+    environment = data.get("env_id") or policy.task.env_id
+    facts = {
+        "method": ", ".join(f"{k} {v}" for k, v in description["method"].items()),
+        "model": ", ".join(f"{k} {v}" for k, v in description["model"].items()),
+        "data": f"{data['source']}, {data['episodes']} episodes, {data['steps']} steps"
+        if data["source"]
+        else "unknown",
+        "sha256 of the data": str(data.get("hash") or "unknown"),
+        "environment": str(environment or "none"),
+        "seeds": ", ".join(map(str, policy.seeds)),
+        "versions": ", ".join(f"{k} {v}" for k, v in description["versions"].items()),
+    }
+    for what, value in (description.get("imported") or {}).items():
+        facts[f"imported: {what}"] = str(value)
+    return facts
+
+
+def command(description: dict[str, Any]) -> str:
+    """The command that makes such a run, with what differs from the nearest preset."""
+    data = description["data"]
+    if description.get("imported"):
+        source = description["imported"]["source"]
+        return f"himatch import {source} --task {description['task']['name']} --out RUN"
+    settings = description["model"] | description["train"]
+    known = {name: asdict(preset.model) | asdict(preset.train) for name, preset in PRESETS.items()}
+    differing = {
+        name: {key: value for key, value in settings.items() if preset.get(key) != value}
+        for name, preset in known.items()
+    }
+    preset = min(differing, key=lambda name: len(differing[name]))
+    given = differing[preset]
+    if "warmup" in given and "steps" in given:
+        given = given if configure(preset, steps=given["steps"]).train.warmup != given["warmup"] else _without(given)
+    method = dict(description["method"])
+    default = METHODS[method.pop("name")]()
+    chosen = {key: value for key, value in method.items() if key != "hidden" and value != getattr(default, key)}
+    seeds = description["seeds"]
+    options = {
+        "method": default.name,
+        **chosen,
+        "data": data.get("source") or "SOURCE",
+        "task": description["task"]["name"],
+        "preset": preset,
+        **given,
+        "seed": seeds[0],
+        "seeds": len(seeds),
+        "split": "paper" if description["split"]["held_out"] else "none",
+        "out": "RUN",
+    }
+    words = [word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", str(value))]
+    return shlex.join(["himatch", "train", *words])
+
+
+def _without(given: dict[str, Any]) -> dict[str, Any]:
+    """A shorter run warms up for the same part of it by itself."""
+    return {key: value for key, value in given.items() if key != "warmup"}
+
+
+def _evaluation(policy: Policy) -> str | None:
+    """The groups of ``evaluation.json``, if there is one of this run."""
+    path = policy.folder / files.EVALUATION
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text())
+        rows = [
+            f"| {group} | {s['mean']:.3f} ± {s['std']:.3f} | {s['iqm']:.3f} ({s['low']:.3f} to {s['high']:.3f}) |"
+            for group, s in content["summary"].items()
+        ]
+        targets = content["targets"]
+        how = (
+            f"Feature `{content['feature']}`, {content['conditioning']} conditioning, {len(targets)} targets, "
+            f"{targets[0]['episodes']} rollouts of each and every seed, in {content['provenance']['env_id']}. The "
+            "error is W1 for distributions, else the distance of the mean return or final value."
+        )
+    except (ValueError, KeyError, IndexError, TypeError):
+        return None  # somebody else's file of that name
+    return "\n".join([how, "", "| targets | error | interquartile mean (95% interval) |", "|---|---|---|", *rows])
+
+
+def _table(facts: dict[str, str]) -> str:
+    return "\n".join(["| | |", "|---|---|", *(f"| {what} | {value} |" for what, value in facts.items())])

@@ -1,0 +1,104 @@
+"""``himatch export --format onnx``: one seed as one file that needs neither himatch nor PyTorch."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from himatch._version import __version__
+from himatch.errors import HimatchError
+from himatch.files import new_file
+from himatch.information import InformationStatistic
+from himatch.interchange.graph import PolicyGraph, Port, inputs_of, outputs_of
+from himatch.interchange.parity import Parity, check_parity
+from himatch.matching import Policy
+
+OPSET = 20
+
+
+def export_onnx(policy: Policy, path: str | Path, *, seed: int | None = None) -> Parity:
+    """Write one seed (by default the first) as an ONNX file, once onnxruntime has been seen to agree with himatch.
+
+    The file maps raw windows to a raw action: see the inputs' descriptions in it, and docs/interchange.md.
+    """
+    _check_installed()
+    one = policy.only(policy.seeds[0] if seed is None else seed)
+    if one.device.type != "cpu":
+        raise HimatchError(f"export from the CPU: load the run without device={one.device.type!r}")
+    inputs, outputs = inputs_of(one), outputs_of(one)
+    program = _trace(PolicyGraph(one), inputs, outputs)
+    model = program.model
+    model.producer_name, model.producer_version = "himatch", __version__
+    model.metadata_props.update(metadata(one, inputs, outputs))
+    for port, value in (*zip(inputs, model.graph.inputs, strict=True), *zip(outputs, model.graph.outputs, strict=True)):
+        value.doc_string = port.meaning
+    with new_file(Path(path)) as partial:
+        program.save(partial, external_data=False)
+        return check_parity(one, partial)  # a file that differs does not get its name
+
+
+def metadata(policy: Policy, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> dict[str, str]:
+    """What the file says about itself; what is not plain text is JSON."""
+    statistic = policy.statistic.spec() if isinstance(policy.statistic, InformationStatistic) else None
+    data = policy.description["data"]
+    return {
+        "himatch_version": __version__,
+        "torch_version": torch.__version__,
+        "task": policy.task.name,
+        "env_id": str(data.get("env_id") or policy.task.env_id or ""),
+        "method": json.dumps(policy.description["method"]),
+        "seed": str(policy.seeds[0]),
+        "context": str(policy.context),
+        "statistic": json.dumps(statistic),
+        "data_source": str(data.get("source") or ""),
+        "data_hash": str(data.get("hash") or ""),
+        "inputs": json.dumps([asdict(port) for port in inputs]),
+        "outputs": json.dumps([asdict(port) for port in outputs]),
+    }
+
+
+def _trace(graph: PolicyGraph, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Any:
+    """The graph as PyTorch's exporter sees it; the batch is free, the context is not."""
+    example = tuple(torch.zeros(2, *port.shape) if port.shape else torch.zeros(2, dtype=torch.int64) for port in inputs)
+    batch = torch.export.Dim("batch")
+    with _quiet():
+        return torch.onnx.export(
+            graph.eval(),
+            example,
+            dynamo=True,
+            verbose=False,
+            opset_version=OPSET,
+            input_names=[port.name for port in inputs],
+            output_names=[port.name for port in outputs],
+            dynamic_shapes=(tuple({0: batch} for _ in inputs),),
+        )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The exporter talks to its programmers, in warnings and in logs."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _check_installed() -> None:
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as reason:
+        raise HimatchError(f'export to ONNX needs {reason.name}: pip install "himatch[onnx]"') from None

@@ -1,0 +1,112 @@
+"""Whether an exported file does what the policy does: both act on the same steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch.errors import HimatchError
+from himatch.information import InformationStatistic
+from himatch.matching import Policy
+from himatch.policy.methods import LearnedMethod
+from himatch.types import Trajectory
+
+TOLERANCE = 1e-4  # in units of half the action range
+KEPT_EPISODES = 3  # of the run's own, at most
+BLOCK = 256  # windows at a time
+
+
+@dataclass(frozen=True)
+class Parity:
+    """Largest difference between the actions of both, in units of half the action range."""
+
+    random: float
+    """Over episodes of random numbers."""
+    kept: float | None
+    """Over episodes that the run folder keeps; ``None`` where it keeps none."""
+    windows: int
+
+    def __str__(self) -> str:
+        kept = "no episodes kept" if self.kept is None else f"{self.kept:.1e} on the run's own episodes"
+        return f"largest difference {self.random:.1e} on random episodes, {kept} ({self.windows} windows)"
+
+
+def check_parity(policy: Policy, path: Path) -> Parity:
+    """Compare a file with the one seed it was made from; a difference above 1e-4 is an error."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    held_out = policy.held_out
+    kept = [] if held_out is None else [held_out[i] for i in range(min(KEPT_EPISODES, len(held_out)))]
+    drawn = random_episodes(policy)
+    random = max(_difference(policy, session, episode, drawn[i - 1]) for i, episode in enumerate(drawn))
+    own = max((_difference(policy, session, episode, kept[i - 1]) for i, episode in enumerate(kept)), default=None)
+    found = Parity(random, own, sum(map(len, (*drawn, *kept))))
+    if not max(random, own or 0.0) <= TOLERANCE:
+        raise HimatchError(
+            f"onnxruntime does not agree with himatch: {found}, where {TOLERANCE:g} is allowed; no file was written"
+        )
+    return found
+
+
+def random_episodes(policy: Policy) -> list[Trajectory]:
+    """Three episodes of random numbers about as large as the data's, long enough that the context is full."""
+    rng, widths, normalizers = np.random.default_rng(0), policy.agent.widths, policy.normalizers
+    mean, std, middle, half = (
+        t.numpy()
+        for t in (normalizers.state_mean, normalizers.state_std, normalizers.action_middle, normalizers.action_half)
+    )
+    steps = 3 * policy.context + 5
+    return [
+        Trajectory(
+            (mean + std * rng.normal(size=(steps, widths.observation))).astype(np.float32),
+            (middle + half * rng.uniform(-1, 1, size=(steps, widths.action))).astype(np.float32),
+            rng.normal(size=steps).astype(np.float32),
+        )
+        for _ in range(3)
+    ]
+
+
+def windows_of(policy: Policy, episode: Trajectory, target: Trajectory) -> dict[str, NDArray[Any]]:
+    """The file's inputs at every step of an episode, told what the target says; first axis is the step.
+
+    Rows before the episode's start and the newest action are noise: neither may matter.
+    """
+    steps, n, rng = len(episode), policy.context, np.random.default_rng(1)
+    now = np.arange(steps)
+    rows = now[:, None] + np.arange(1 - n, 1)
+
+    def window(array: NDArray[np.float32], unknown: NDArray[np.bool_]) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = array[np.clip(rows, 0, len(array) - 1)]
+        found[unknown] = rng.normal(0, 10, size=(int(unknown.sum()), array.shape[1]))
+        return found
+
+    before = rows < 0
+    newest = before | (rows == now[:, None])
+    inputs: dict[str, NDArray[Any]] = {
+        "states": window(episode.observations, before),
+        "actions": window(episode.actions, newest),
+        "step": now,
+    }
+    if isinstance(policy.method, LearnedMethod):
+        _, count = policy.method.codes_and_states(n)
+        first = np.maximum(now - n + 1, 0) if policy.method.literal else now
+        inputs["target_states"] = target.observations[np.minimum(first[:, None] + np.arange(count), len(target) - 1)]
+    elif isinstance(policy.statistic, InformationStatistic):
+        inputs["z"] = window(policy.statistic(target), before)
+    return inputs
+
+
+def _difference(policy: Policy, session: Any, episode: Trajectory, target: Trajectory) -> float:
+    inputs = windows_of(policy, episode, target)
+    blocks = [
+        session.run(["action"], {name: array[i : i + BLOCK] for name, array in inputs.items()})[0]
+        for i in range(0, len(episode), BLOCK)
+    ]
+    expected = policy.actions(episode, target)[0]
+    half = policy.normalizers.action_half.numpy()
+    return float(np.abs((np.concatenate(blocks) - expected) / half).max())

@@ -1,0 +1,177 @@
+"""Runs pushed to and loaded from a folder that stands in for the Hub, through the real ``huggingface_hub``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tyro
+from local_hub import LocalHub, local_hub
+from untrained import untrained
+
+import himatch as hm
+from himatch.cli.train import Train
+from himatch.errors import HimatchError
+from himatch.interchange.card import command
+from himatch.policy import make_method
+from himatch.training import configure
+
+pytest.importorskip("huggingface_hub")  # an extra; make test has it
+
+NAME = "hf:somebody/hopper-cdt"
+SMALL = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
+    with local_hub(tmp_path, monkeypatch) as hub:
+        yield hub
+
+
+@pytest.fixture
+def run(hopper: hm.TrajectoryDataset, tmp_path: Path) -> Path:
+    split = hm.paper_split(hopper)
+    return hm.train(hm.CDT("x_velocity"), split, out=tmp_path / "run", seeds=2, **SMALL).folder  # type: ignore[arg-type]
+
+
+def test_what_is_loaded_is_what_was_pushed(run: Path, hub: LocalHub, hopper: hm.TrajectoryDataset) -> None:
+    assert hm.push(run, NAME, private=True).endswith("/somebody/hopper-cdt")
+    assert hub.private == {"somebody/hopper-cdt": True}
+    ours, theirs = hm.load(run), hm.load(NAME)
+    assert theirs.folder != run
+    assert theirs.description == ours.description
+    np.testing.assert_array_equal(ours.actions(hopper[3]), theirs.actions(hopper[3]))
+    actions = [
+        policy.controller("normal(1,0.5)", conditioning="planned").act(np.zeros(11)) for policy in (ours, theirs)
+    ]
+    np.testing.assert_array_equal(*actions)
+    assert theirs.held_out is None  # nobody's episodes leave the machine
+
+
+def test_only_what_loading_needs_travels(run: Path, hub: LocalHub) -> None:
+    wanted = {"README.md", "episodes.safetensors", "normalizers.safetensors", "run.json"}
+    wanted |= {f"seed-{seed}/best.safetensors" for seed in (0, 1)}
+    hm.push(run, NAME)
+    assert set(hub.files("somebody/hopper-cdt")) == wanted | {".gitattributes"}
+    hub.change("somebody/hopper-cdt", {"code.py": b"boom", "x.pkl": b"boom", "training.safetensors": b"boom"})
+    hm.load(NAME)
+    assert set(hub.downloads) == wanted
+
+
+def test_pushing_again_replaces_what_was_there(run: Path, hub: LocalHub, hopper: hm.TrajectoryDataset) -> None:
+    (run / "evaluation.json").write_text("{}")
+    hm.push(run, NAME)
+    first = hub.commits("somebody/hopper-cdt")[-1]
+    other = hm.train(hm.DT(), hopper, out=run.parent / "dt", **SMALL)  # type: ignore[arg-type]
+    hm.push(other.folder, NAME)
+    names = set(hub.files("somebody/hopper-cdt"))
+    assert "seed-0/best.safetensors" in names
+    assert not names & {"seed-1/best.safetensors", "evaluation.json"}
+    assert hm.load(NAME).method == hm.DT()
+    assert hm.load(f"{NAME}@{first}").method == hm.CDT("x_velocity")
+
+
+def test_the_cache_serves_without_a_network(run: Path, hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hm.push(run, NAME)
+    expected = hm.load(NAME).description
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
+    assert hm.load(NAME).description == expected
+    with pytest.raises(HimatchError, match=r"hf:somebody/else: the Hub cannot be reached, and there is no copy"):
+        hm.load("hf:somebody/else")
+    with pytest.raises(HimatchError, match="the Hub cannot be reached or refuses"):
+        hm.push(run, NAME)
+
+
+def test_what_is_not_there(run: Path, hub: LocalHub) -> None:
+    hm.push(run, NAME)
+    hub.create("somebody/gpt")
+    for name, message in (
+        ("hf:somebody/nothing", "there is no hf:somebody/nothing on the Hub, or it is private"),
+        (f"{NAME}@v9", f"{NAME}@v9: the repository has no branch, tag or commit of that name"),
+        ("hf:somebody/gpt", "hf:somebody/gpt is not a run of himatch"),
+        ("hf:somebody", "write hf:USER/NAME"),
+        ("hf:../../etc", "write hf:USER/NAME"),
+        ("hf:a/b@", "write hf:USER/NAME"),
+    ):
+        with pytest.raises(HimatchError, match=message.replace(".", r"\.")) as caught:
+            hm.load(name)
+        assert "\n" not in str(caught.value)
+
+
+def test_pushes_that_are_refused(run: Path, hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(HimatchError, match="leave out @v1"):
+        hm.push(run, f"{NAME}@v1")
+    with pytest.raises(HimatchError, match="names nothing on the Hub"):
+        hm.push(run, "somebody/hopper-cdt")
+    monkeypatch.setenv("HF_TOKEN", "hf_of_somebody_else")
+    with pytest.raises(HimatchError, match="log in: hf auth login"):
+        hm.push(run, NAME)
+    (run / "seed-1" / "best.safetensors").unlink()
+    with pytest.raises(HimatchError, match="incomplete"):
+        hm.push(run, NAME)
+    assert not (hub.root / "somebody").exists()
+
+
+def test_without_the_library(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
+    with pytest.raises(HimatchError, match=r'pip install "himatch\[hub\]"'):
+        hm.load(NAME)
+
+
+def test_the_card_says_what_the_run_is(run: Path, hub: LocalHub) -> None:
+    group = {"mean": 1.25, "std": 0.5, "iqm": 1.125, "low": 1.0, "high": 1.5}
+    evaluation = {
+        "feature": "x_velocity", "conditioning": "open", "summary": {"expert": group},
+        "targets": [{"episodes": 7}], "provenance": {"env_id": "Hopper-v5"},
+    }  # fmt: skip
+    (run / "evaluation.json").write_text(json.dumps(evaluation))
+    hm.push(run, NAME)
+    card = hub.files("somebody/hopper-cdt")["README.md"].read_text()
+    described = hm.load(run).description
+    for text in (
+        "library_name: himatch",
+        "# hopper-cdt\n",
+        f'himatch.load("{NAME}")',
+        described["data"]["hash"],
+        f"torch {described['versions']['torch']}",
+        "distribution of x_velocity over the rest of the episode: shares in 31 equal bins",
+        "| expert | 1.250 ± 0.500 | 1.125 (1.000 to 1.500) |",
+        "7 rollouts of each and every seed, in Hopper-v5",
+        "Generalized Decision Transformer for Offline Hindsight Information Matching",
+        command(described),
+    ):
+        assert text in card
+    from huggingface_hub import ModelCard
+
+    assert ModelCard(card).data.tags[-1] == "hopper"  # the Hub's own reader understands the header
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        (hm.CDT("x_velocity", bins=7), {"preset": "paper", "steps": 3}),
+        (hm.DTAE(mode="joint", coefficient=0.5), {"preset": "cpu", "learning_rate": 3e-4, "width": 32}),
+        (hm.BC(), {"preset": "fast", "steps": 100, "warmup": 7, "head": "gaussian"}),
+    ],
+)
+def test_the_command_on_the_card_makes_the_same_run(
+    method: hm.policy.Method, settings: dict[str, object], hopper: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    from himatch.policy.methods import method_spec
+
+    config = configure(**settings)  # type: ignore[arg-type]
+    description = untrained(hm.BC(), hopper, tmp_path).description
+    description |= {"method": json.loads(json.dumps(method_spec(method))), "seeds": [3, 4]}
+    description |= {"model": asdict(config.model), "train": asdict(config.train)}
+    words = shlex.split(command(description))
+    assert words[:2] == ["himatch", "train"]
+    parsed = tyro.cli(Train, args=words[2:], config=(tyro.conf.OmitArgPrefixes,))
+    given = {key: value for key, value in vars(parsed.settings).items() if value is not None}
+    assert make_method(parsed.method, **given) == method
+    assert configure(parsed.preset, **vars(parsed.overrides)) == config
+    assert (parsed.seed, parsed.seeds, parsed.split, parsed.loading.task) == (3, 2, "none", "hopper")

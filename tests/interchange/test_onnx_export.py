@@ -1,0 +1,178 @@
+"""Exported policies act as the policy does: in PyTorch for every method, in onnxruntime for every form of the graph."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from random_episodes import episode
+from untrained import untrained
+
+import himatch as hm
+from himatch.errors import HimatchError
+from himatch.interchange import parity
+from himatch.interchange.graph import PolicyGraph, inputs_of, outputs_of
+from himatch.interchange.parity import check_parity, windows_of
+
+METHODS: dict[str, tuple[hm.policy.Method, dict[str, Any]]] = {
+    "bc": (hm.BC(), {"heads": 2, "layers": 1}),
+    "dt": (hm.DT(), {"tokens": "triples", "layers": 1}),
+    "cdt": (hm.CDT("x_velocity,z_velocity", bins=5), {"tokens": "pairs", "head": "gaussian", "heads": 2}),
+    "moments": (hm.MomentsDT("x_velocity"), {"context": 1}),
+    "goal": (hm.GoalDT(), {"tokens": "triples"}),
+    "bdt": (hm.BDT(m=2, target_window=4), {}),
+    "bdt literal": (hm.BDT(m=2, target_window=4, literal=True), {"tokens": "triples", "layers": 1}),
+    "dt-ae": (hm.DTAE(m=2, target_window=4), {"layers": 1}),
+    "dt-cpc": (hm.DTCPC(m=2, target_window=4, literal=True), {}),
+    "dt-e2e": (hm.DTE2E(m=3, target_window=3), {"tokens": "triples"}),
+}
+
+
+def test_every_method_is_here() -> None:
+    assert {method.name for method, _ in METHODS.values()} == set(hm.policy.METHODS)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_graph_acts_as_the_policy(name: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    method, form = METHODS[name]
+    policy = untrained(method, hopper, tmp_path, seeds=(2, 7), **form).only(7)
+    inputs = windows_of(policy, hopper[3], hopper[8])
+    ports = inputs_of(policy)
+    assert {port.name: port.shape for port in ports} == {key: array.shape[1:] for key, array in inputs.items()}
+    with torch.no_grad():
+        found = PolicyGraph(policy)(*(torch.from_numpy(inputs[port.name]) for port in ports))
+    action, *codes = found if isinstance(found, tuple) else (found,)
+    np.testing.assert_allclose(action, policy.actions(hopper[3], hopper[8])[0], atol=1e-5)
+    assert [tuple(x.shape[1:]) for x in (action, *codes)] == [port.shape for port in outputs_of(policy)]
+
+
+def session_of(path: Path) -> Any:
+    onnxruntime = pytest.importorskip("onnxruntime")  # extras; make test has them
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
+def robot(session: Any) -> Callable[[int, dict[str, NDArray[np.float32]]], NDArray[np.float32]]:
+    """A loop that knows nothing but the file: rows shift, the newest comes last."""
+    windows = {i.name: np.full((1, *i.shape[1:]), 7, np.float32) for i in session.get_inputs() if i.name != "step"}
+
+    def act(step: int, newest: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:
+        for name, row in newest.items():
+            if name == "target_states":
+                windows[name][0] = row
+            else:
+                windows[name] = np.concatenate([windows[name][:, 1:], row.reshape(1, 1, -1)], axis=1)
+        windows["actions"] = np.concatenate([windows["actions"][:, 1:], np.zeros((1, 1, 3), np.float32)], axis=1)
+        (action,) = session.run(["action"], {**windows, "step": np.array([step])})
+        windows["actions"][0, -1] = action[0]
+        return np.asarray(action[0])
+
+    return act
+
+
+@pytest.mark.parametrize("name", ["bc", "dt", "cdt", "bdt literal", "dt-ae"])
+def test_onnxruntime_acts_as_the_controller(name: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """The controller keeps its own context and computes the newest step alone: nothing here is shared with the file."""
+    method, form = METHODS[name]
+    policy = untrained(method, hopper, tmp_path, seeds=(2, 7), **form)
+    pytest.importorskip("onnxscript")
+    found = hm.export_onnx(policy, tmp_path / "policy.onnx", seed=7)
+    assert 0 < found.random < 1e-5
+    assert found.kept is None
+    act = robot(session_of(tmp_path / "policy.onnx"))
+    target, rng = hopper[5], np.random.default_rng(0)
+    controller = policy.controller(target, seed=7)
+    for _ in range(2):  # the second episode finds the first one's rows in the windows
+        controller.reset()
+        for step in range(2 * policy.context + 2):
+            newest = {"states": rng.normal(size=11).astype(np.float32)}
+            if isinstance(policy.statistic, hm.InformationStatistic):
+                newest["z"] = policy.statistic(target)[min(step, len(target) - 1)]
+            elif isinstance(policy.statistic, hm.LearnedStatistic):
+                first = max(step - policy.context + 1, 0) if method.literal else step  # type: ignore[attr-defined]
+                count = session_shape(policy, "target_states")[0]
+                newest["target_states"] = target.observations[first : first + count]
+            np.testing.assert_allclose(act(step, newest), controller.act(newest["states"]), atol=1e-4)
+
+
+def session_shape(policy: hm.Policy, name: str) -> tuple[int, ...]:
+    return next(port.shape for port in inputs_of(policy) if port.name == name)
+
+
+def test_what_the_file_says_and_takes(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path, seeds=(2, 7), layers=1)
+    path = tmp_path / "somewhere" / "policy.onnx"
+    hm.export_onnx(policy, path)
+    assert [p.name for p in path.parent.iterdir()] == ["policy.onnx"]  # weights and all
+    session = session_of(path)
+    shapes = {i.name: i.shape for i in session.get_inputs()}
+    assert shapes == {"z": ["batch", 5, 31], "states": ["batch", 5, 11], "actions": ["batch", 5, 3], "step": ["batch"]}
+    about = session.get_modelmeta().custom_metadata_map
+    assert (about["task"], about["seed"], about["context"]) == ("hopper", "2", "5")
+    assert about["himatch_version"] == hm.__version__
+    assert about["data_hash"] == hopper.content_hash
+    assert json.loads(about["method"])["name"] == "cdt"
+    aggregator = json.loads(about["statistic"])["aggregator"]
+    velocities = hopper.observations[:, 5]
+    np.testing.assert_allclose((*aggregator["low"], *aggregator["high"]), (velocities.min(), velocities.max()))
+    meanings = {port["name"]: port["meaning"] for port in json.loads(about["inputs"])}
+    assert set(meanings) == set(shapes)
+    assert "5 is x_velocity" in meanings["states"]
+    assert f"31 equal bins from {velocities.min():.9g}" in meanings["z"]
+    # Any number of robots, each at a step of its own, also past the horizon.
+    inputs = windows_of(policy.only(2), hopper[9], hopper[9])
+    together = session.run(["action"], inputs)[0]
+    for i in (0, 3, 17):
+        alone = session.run(["action"], {name: array[i : i + 1] for name, array in inputs.items()})[0]
+        np.testing.assert_allclose(alone[0], together[i], atol=1e-5)
+    late = [session.run(["action"], inputs | {"step": inputs["step"] + far})[0] for far in (2000, 5000)]
+    np.testing.assert_array_equal(*late)
+
+
+def test_a_file_that_differs_is_not_written(
+    hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxscript")
+    policy = untrained(hm.BC(), hopper, tmp_path, seeds=(2, 7), layers=1)
+    path = tmp_path / "policy.onnx"
+    hm.export_onnx(policy, path, seed=2)
+    assert check_parity(policy.only(2), path).random < 1e-5
+    with pytest.raises(HimatchError, match="onnxruntime does not agree with himatch: largest difference"):
+        check_parity(policy.only(7), path)
+    monkeypatch.setattr(parity, "TOLERANCE", 0.0)
+    with pytest.raises(HimatchError, match="no file was written"):
+        hm.export_onnx(policy, tmp_path / "other" / "policy.onnx")
+    assert not list((tmp_path / "other").iterdir())
+
+
+def test_episodes_that_the_run_keeps_are_compared_too(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    rng = np.random.default_rng(0)
+    data = hm.load_dataset([episode(rng, 40, level=i / 5) for i in range(20)], "hopper")
+    small: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}
+    policy = hm.train(hm.DT(), hm.paper_split(data), out=tmp_path / "run", **small)
+    found = hm.export_onnx(policy, tmp_path / "policy.onnx")
+    assert found.kept is not None
+    assert found.windows == 3 * (3 * policy.context + 5) + 3 * 40
+    assert "on the run's own episodes" in str(found)
+
+
+def test_what_cannot_be_exported(hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = untrained(hm.BC(), hopper, tmp_path, seeds=(2, 7))
+    with pytest.raises(HimatchError, match=r"choose it with policy\.only"):
+        PolicyGraph(policy)
+    for module in ("onnx", "onnxruntime", "onnxscript"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            with pytest.raises(HimatchError, match=r'pip install "himatch\[onnx\]"'):
+                hm.export_onnx(policy, tmp_path / "policy.onnx")
+    pytest.importorskip("onnxscript")
+    with pytest.raises(HimatchError, match="has the seeds 2, 7, not 3"):
+        hm.export_onnx(policy, tmp_path / "policy.onnx", seed=3)
