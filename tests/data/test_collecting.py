@@ -118,6 +118,27 @@ def test_an_environment_of_the_users_own(tmp_path: Path, monkeypatch: pytest.Mon
     env.close()
 
 
+def test_an_environment_registered_as_a_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gymnasium takes classes but cannot write them into a file; the id must do."""
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.envs.registration.registry))
+
+    class Still(gymnasium.Env[Any, Any]):
+        observation_space = action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+
+        def reset(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+            return np.zeros(1, np.float32), {}
+
+        def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+            return np.zeros(1, np.float32), 0.0, False, False, {}
+
+    gymnasium.register("Still-v3", Still, max_episode_steps=4)
+    hm.register_task("still", env_id="Still-v3")
+    collect("still", lambda seen: np.zeros((len(seen), 1)), tmp_path / "still-v0", episodes=2)
+    again = hm.load_dataset(tmp_path / "still-v0")
+    assert (again.env_id, again.task.name, again.lengths.tolist()) == ("Still-v3", "still", [4, 4])
+
+
 def hm_seed(folder: Path) -> int:
     import h5py
 

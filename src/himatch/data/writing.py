@@ -174,7 +174,10 @@ def _env_spec(env_id: str | None, task: Task) -> str | None:
         return None
     if task.env_id == env_id:
         spec.kwargs.update(task.env_kwargs)
-    return spec.to_json()
+    try:
+        return spec.to_json()
+    except (TypeError, ValueError):  # registered with a class or function instead of its name, which no file can hold
+        return None
 
 
 def _box(low: Any, high: Any, width: int) -> str:
