@@ -90,9 +90,10 @@ def hugging_face(device: torch.device) -> Forward:
 
 
 def our_model(device: torch.device) -> Forward:
-    from himatch.policy.agent import Agent, Widths
+    from himatch.policy.agent import Widths
+    from himatch.policy.making import make_agent
 
-    agent = Agent(hm.DT(), configure("paper").model, Widths(OBSERVATION, ACTION, 1, 1000), (0,)).to(device).eval()
+    agent = make_agent(hm.DT(), configure("paper").model, Widths(OBSERVATION, ACTION, 1, 1000), (0,)).to(device).eval()
 
     def forward(states: Tensor, actions: Tensor, told: Tensor, times: Tensor, mask: Tensor) -> Tensor:
         return torch.tanh(agent.policy(told[None], states[None], actions[None], times[None])[0, 0, -1])

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 import himatch as hm
-from himatch.policy.agent import Agent
+from himatch.policy.making import make_agent
 from himatch.policy.methods import make_method
 from himatch.tasks import Task
 from himatch.training.config import configure
@@ -43,7 +43,7 @@ def engine(data: hm.TrajectoryDataset, name: str, preset: str, stack: int, devic
     job = Job.prepare(method, _split(data, None, "none"), config, tuple(range(stack)), Path("unused"))
     with job.relabelled() as (z, _):
         windows = make_windows(job.train, z, job.shape, job.normalizers(z), device)
-    agent = Agent(method, config.model, job.widths, job.seeds).to(device)
+    agent = make_agent(method, config.model, job.widths, job.seeds).to(device)
     return Engine(agent, windows, config.train, device, **how)
 
 

@@ -10,7 +10,7 @@ import torch
 
 import himatch as hm
 from himatch.matching import Policy
-from himatch.policy.agent import Agent
+from himatch.policy.making import make_agent
 from himatch.simulation import make_simulator, record
 from himatch.training.config import configure
 from himatch.training.job import Job
@@ -23,12 +23,12 @@ def untrained(
     method: hm.policy.Method, data: hm.TrajectoryDataset, folder: Path, seeds: tuple[int, ...] = (0,), **model: Any
 ) -> Policy:
     """A policy whose weights are large enough that every token moves its actions."""
-    config = configure("cpu", **{**SMALL, **model})
+    config = configure("cpu", method, **{**SMALL, **model})
     job = Job.prepare(method, _split(data, None, "none"), config, seeds, folder)
     job.write()
     with job.relabelled() as (z, _):
         normalizers = job.normalizers(z)
-    agent = Agent(method, config.model, job.widths, seeds)
+    agent = make_agent(method, config.model, job.widths, seeds)
     generator = torch.Generator().manual_seed(sum(seeds) + 1)
     with torch.no_grad():
         for name, parameter in agent.named_parameters():

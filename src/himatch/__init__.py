@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from himatch.policy import DTAE as DTAE
     from himatch.policy import DTCPC as DTCPC
     from himatch.policy import DTE2E as DTE2E
+    from himatch.policy import FOCAL as FOCAL
     from himatch.policy import GoalDT as GoalDT
+    from himatch.policy import MetaBC as MetaBC
     from himatch.policy import MomentsDT as MomentsDT
     from himatch.policy import make_method as make_method
     from himatch.simulation import make_simulator as make_simulator
@@ -101,7 +103,9 @@ _ROOMS = {
         "DTAE",
         "DTCPC",
         "DTE2E",
+        "FOCAL",
         "GoalDT",
+        "MetaBC",
         "MomentsDT",
         "make_method",
     ),

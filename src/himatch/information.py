@@ -36,7 +36,7 @@ from himatch.aggregators import (
 from himatch.bins import PAPER_BINS
 from himatch.data import TrajectoryDataset
 from himatch.errors import DataError
-from himatch.features import Feature, LearnedFeature, State, resolve_feature
+from himatch.features import Action, Feature, LearnedFeature, Reward, Stack, State, resolve_feature
 from himatch.tasks import Task
 from himatch.types import Array, Trajectory
 
@@ -84,7 +84,8 @@ class InformationStatistic:
 class LearnedStatistic:
     """A statistic with a network in it: computed from windows of a fixed feature inside the training step.
 
-    BDT learns the aggregator; DT-AE, DT-CPC and DT-E2E learn the feature and sum it over the window.
+    BDT learns the aggregator; DT-AE, DT-CPC and DT-E2E learn the feature and sum it over the window, Meta-BC and FOCAL
+    over the whole episode.
     """
 
     feature: Feature | LearnedFeature
@@ -143,6 +144,12 @@ def return_based(task: Task, feature: str | Feature = "reward", gamma: float = 1
 def full_trajectory(m: int = 16, window: int = 20) -> LearnedStatistic:
     """What BDT is told: the state sequence itself, through a second transformer."""
     return LearnedStatistic(State(), LearnedAggregator(m, window))
+
+
+def whole_episode(m: int, horizon: int) -> LearnedStatistic:
+    """What Meta-BC and FOCAL are told: a learned feature of single (s, a, r) steps, averaged over the whole episode."""
+    steps = Stack((State(), Action(), Reward()))
+    return LearnedStatistic(LearnedFeature(steps, m), DiscountedSum(), horizon)
 
 
 def distribution_based(

@@ -157,6 +157,8 @@ def test_the_card_says_what_the_run_is(run: Path, hub: LocalHub) -> None:
         (hm.CDT("x_velocity", bins=7), {"preset": "paper", "steps": 3}),
         (hm.DTAE(mode="joint", coefficient=0.5), {"preset": "cpu", "learning_rate": 3e-4, "width": 32}),
         (hm.BC(), {"preset": "fast", "steps": 100, "warmup": 7, "head": "gaussian"}),
+        (hm.MetaBC(m=5, pretrain_steps=9), {"preset": "cpu", "steps": 100}),
+        (hm.FOCAL(target_divergence=0.5, tasks=3, context_steps=2), {"preset": "fast", "width": 32}),
     ],
 )
 def test_the_command_on_the_card_makes_the_same_run(
@@ -164,7 +166,7 @@ def test_the_command_on_the_card_makes_the_same_run(
 ) -> None:
     from himatch.policy.methods import method_spec
 
-    config = configure(**settings)  # type: ignore[arg-type]
+    config = configure(method=method, **settings)  # type: ignore[arg-type]
     description = untrained(hm.BC(), hopper, tmp_path).description
     description |= {"method": json.loads(json.dumps(method_spec(method))), "seeds": [3, 4]}
     description |= {"model": asdict(config.model), "train": asdict(config.train)}
@@ -173,5 +175,5 @@ def test_the_command_on_the_card_makes_the_same_run(
     parsed = tyro.cli(Train, args=words[2:], config=(tyro.conf.OmitArgPrefixes,))
     given = {key: value for key, value in vars(parsed.settings).items() if value is not None}
     assert make_method(parsed.method, **given) == method
-    assert configure(parsed.preset, **vars(parsed.overrides)) == config
+    assert configure(parsed.preset, method, **vars(parsed.overrides)) == config
     assert (parsed.seed, parsed.seeds, parsed.split, parsed.loading.task) == (3, 2, "none", "hopper")

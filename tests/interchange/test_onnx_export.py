@@ -32,6 +32,8 @@ METHODS: dict[str, tuple[hm.policy.Method, dict[str, Any]]] = {
     "dt-ae": (hm.DTAE(m=2, target_window=4), {"layers": 1}),
     "dt-cpc": (hm.DTCPC(m=2, target_window=4, literal=True), {}),
     "dt-e2e": (hm.DTE2E(m=3, target_window=3), {"tokens": "triples"}),
+    "meta-bc": (hm.MetaBC(m=3), {"layers": 1}),
+    "focal": (hm.FOCAL(m=3), {"layers": 1}),
 }
 
 
@@ -76,7 +78,7 @@ def robot(session: Any) -> Callable[[int, dict[str, NDArray[np.float32]]], NDArr
     return act
 
 
-@pytest.mark.parametrize("name", ["bc", "dt", "cdt", "bdt literal", "dt-ae"])
+@pytest.mark.parametrize("name", ["bc", "dt", "cdt", "bdt literal", "dt-ae", "meta-bc", "focal"])
 def test_onnxruntime_acts_as_the_controller(name: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     """The controller keeps its own context and computes the newest step alone: nothing here is shared with the file."""
     method, form = METHODS[name]
@@ -94,6 +96,8 @@ def test_onnxruntime_acts_as_the_controller(name: str, hopper: hm.TrajectoryData
             newest = {"states": rng.normal(size=11).astype(np.float32)}
             if isinstance(policy.statistic, hm.InformationStatistic):
                 newest["z"] = policy.statistic(target)[min(step, len(target) - 1)]
+            elif name in ("meta-bc", "focal"):
+                newest["z"] = policy.only(7).embed([target])[0, 0].numpy()
             elif isinstance(policy.statistic, hm.LearnedStatistic):
                 first = max(step - policy.context + 1, 0) if method.literal else step  # type: ignore[attr-defined]
                 count = session_shape(policy, "target_states")[0]

@@ -38,6 +38,8 @@ VARIANTS: dict[str, tuple[hm.policy.Method, dict[str, Any]]] = {
     "two heads": (hm.CDT("x_velocity"), {"heads": 2}),
     "one layer": (hm.CDT("x_velocity"), {"layers": 1}),
     "three layers": (hm.CDT("x_velocity"), {"layers": 3}),
+    "meta-bc": (hm.MetaBC(m=3, encoder=(16, 16)), {}),
+    "focal": (hm.FOCAL(m=3, encoder=(16, 16)), {}),
     "context of one": (hm.CDT("x_velocity"), {"context": 1}),
 }
 TARGETS = (4, 9)  # steps of the targets: one shorter than the rollouts and than the context, one in between

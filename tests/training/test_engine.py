@@ -10,7 +10,8 @@ from pretended_gpu import GPU, PretendedGPU
 import himatch as hm
 from himatch.nn.flat import FlatParameters, clip_per_model
 from himatch.nn.graphs import Recorded
-from himatch.policy.agent import Agent, Widths
+from himatch.policy.agent import Widths
+from himatch.policy.making import make_agent
 from himatch.policy.normalizers import Normalizers
 from himatch.training.config import PRESETS, TrainConfig, configure
 from himatch.training.engine import Engine, learning_rate
@@ -26,7 +27,7 @@ def engine(data: hm.TrajectoryDataset, seeds: tuple[int, ...], **changes: object
     statistic = method.statistic(data.task).fit(data)
     z = statistic.relabel(data)
     normalizers = Normalizers.fit(data, z)
-    agent = Agent(method, config.model, Widths(11, 3, 31, 1000), seeds)
+    agent = make_agent(method, config.model, Widths(11, 3, 31, 1000), seeds)
     return Engine(agent, make_windows(data, z, Shape(config.model.context), normalizers, CPU), config.train, CPU)
 
 

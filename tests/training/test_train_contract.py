@@ -19,6 +19,7 @@ from himatch.training import Interrupted, loop
 
 TINY = {"context": 3, "layers": 1, "width": 16, "dropout": 0.1, "batch_size": 8, "steps": 12, "preset": "cpu"}
 LEARNED = {"m": 2, "target_window": 4, "look_ahead": 3}
+TASKS = {"m": 3, "encoder": (16, 16), "tasks": 3, "context_steps": 4}
 MODES = ("unsupervised", "joint", "frozen")
 VARIANTS: dict[str, hm.policy.Method] = {
     **{name: hm.make_method(name) for name in ("bc", "dt", "cdt", "moments", "goal")},
@@ -27,6 +28,7 @@ VARIANTS: dict[str, hm.policy.Method] = {
     **{f"dt-cpc {mode}": hm.DTCPC(mode=mode, pretrain_steps=6, **LEARNED) for mode in MODES},
     "bdt literal": hm.BDT(m=2, target_window=4, literal=True),
     "cdt of two features": hm.CDT("x_velocity,z_velocity", bins=5),
+    **{name: hm.make_method(name, pretrain_steps=6, **TASKS) for name in ("meta-bc", "focal")},
 }
 each = pytest.mark.parametrize("name", VARIANTS)
 

@@ -27,7 +27,7 @@ class MethodSettings:
     order: Number = None
     """Highest moment (moments)."""
     m: Number = None
-    """Size of the code (bdt, dt-ae, dt-cpc, dt-e2e)."""
+    """Size of the code (bdt, dt-ae, dt-cpc, dt-e2e) or embedding (meta-bc, focal)."""
     target_window: Number = None
     """Target states that a code is made from (bdt, dt-ae, dt-cpc, dt-e2e)."""
     look_ahead: Number = None
@@ -39,7 +39,19 @@ class MethodSettings:
     coefficient: Real = None
     """Weight of the encoder's own loss in joint mode (dt-ae, dt-cpc)."""
     pretrain_steps: Number = None
-    """Steps that the encoder is trained before it is frozen (dt-ae, dt-cpc)."""
+    """Steps that the encoder is trained before it is frozen (dt-ae, dt-cpc; meta-bc, focal: as many as the policy)."""
+    tasks: Number = None
+    """Tasks that the encoder compares in a step (meta-bc, focal)."""
+    context_steps: Number = None
+    """Steps of a task that it sees at a time (meta-bc, focal)."""
+    discount: Real = None
+    """Discount of rewards (focal)."""
+    averaging: Real = None
+    """How far target critics move towards the critics in a step (focal)."""
+    alpha: Real = None
+    """Weight of the divergence from the data's behaviour, at first (focal)."""
+    target_divergence: Real = None
+    """How far from the data's behaviour the policy may go, in nats (focal)."""
 
 
 @dataclass
@@ -78,10 +90,10 @@ class Overrides:
 
 @dataclass
 class Train:
-    """Train a policy offline: DT, Categorical DT, Bi-directional DT, DT-AE, DT-CPC, DT-E2E or BC."""
+    """Train a policy offline: DT, Categorical DT, Bi-directional DT, DT-AE, DT-CPC, DT-E2E, BC, Meta-BC or FOCAL."""
 
     method: Annotated[str, tyro.conf.arg(metavar="NAME")]
-    """bc, dt, cdt, moments, goal, bdt, dt-ae, dt-cpc or dt-e2e."""
+    """bc, dt, cdt, moments, goal, bdt, dt-ae, dt-cpc, dt-e2e, meta-bc or focal."""
     data: Annotated[str, tyro.conf.arg(metavar="SOURCE")]
     """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet, or the name of a dataset
     that himatch makes (himatch data list); join several with +."""
@@ -114,7 +126,7 @@ class Train:
 
         given = {name: value for name, value in vars(self.settings).items() if value is not None}
         method = make_method(self.method, **given)
-        configure(self.preset, **vars(self.overrides))  # a mistake is said before any data is read
+        configure(self.preset, method, **vars(self.overrides))  # a mistake is said before any data is read
         policy = train(
             method,
             self.loading.load(self.data),

@@ -93,6 +93,16 @@ class TrajectoryDataset(Sequence[Trajectory]):
         return self._packed.terminated[self._episodes]
 
     @property
+    def final_observations(self) -> Array:
+        """What was seen after the last action of every episode, ``(E, obs)``; zero where ``has_final`` says no."""
+        return np.where(self.has_final[:, None], self._packed.final_observations[self._episodes], np.float32(0.0))
+
+    @property
+    def has_final(self) -> NDArray[np.bool_]:
+        """Of which episodes that is known, ``(E,)``."""
+        return self._packed.has_final[self._episodes]
+
+    @property
     def labels(self) -> tuple[str | None, ...]:
         """The label of every episode."""
         return tuple(self._packed.labels[episode] for episode in self._episodes)

@@ -6,16 +6,15 @@ action coordinates at zero and out of the likelihood.
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from himatch.nn.stacked import LayerNorm, Linear
-
-LOG_STD_RANGE = (-5.0, 2.0)
+from himatch.nn import squashed
+from himatch.nn.stacked import Linear
+from himatch.nn.values import ValueNetwork
 
 
 class Widths(NamedTuple):
@@ -46,9 +45,7 @@ class Actor(nn.Module):
         x = observations
         for layer in self.layers[:-1]:
             x = torch.relu(layer(x))
-        mean, raw = self.layers[-1](x).chunk(2, dim=-1)
-        low, high = LOG_STD_RANGE
-        return mean, low + 0.5 * (high - low) * (torch.tanh(raw) + 1.0)
+        return squashed.gaussian(self.layers[-1](x))
 
     def act(self, observations: Tensor, noise: Tensor | None) -> Tensor:
         """Actions in [-1, 1]: a sample for standard normal ``noise``, the squashed mean without."""
@@ -59,30 +56,20 @@ class Actor(nn.Module):
     def sample(self, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Sampled actions ``(K, B, act)`` and their log-likelihood ``(K, B)``."""
         mean, log_std = self(observations)
-        unsquashed = mean + log_std.exp() * noise
-        # log(1 - tanh(u)^2) without the loss of precision where tanh saturates.
-        correction = 2.0 * (math.log(2.0) - unsquashed - nn.functional.softplus(-2.0 * unsquashed))
-        density = -0.5 * noise.square() - log_std - 0.5 * math.log(2.0 * math.pi) - correction
-        return torch.tanh(unsquashed) * self.mask, (density * self.mask).sum(-1)
+        actions, density = squashed.sample(mean, log_std, noise)
+        return actions * self.mask, (density * self.mask).sum(-1)
 
 
-class Critics(nn.Module):
-    """Two action values for each agent, with layer normalisation, which keeps values of unseen actions in bounds."""
+class Critics(ValueNetwork):
+    """Two action values for each agent."""
 
     def __init__(self, stack: int, widths: Widths) -> None:
-        super().__init__()
-        sizes = (widths.observation + widths.action, *widths.hidden)
-        self.layers = nn.ModuleList(Linear(2 * stack, a, b) for a, b in pairwise(sizes))
-        self.norms = nn.ModuleList(LayerNorm(2 * stack, b) for b in sizes[1:])
-        self.last = Linear(2 * stack, sizes[-1], 1)
+        super().__init__(2 * stack, widths.observation + widths.action, widths.hidden)
 
-    def forward(self, observations: Tensor, actions: Tensor) -> Tensor:
-        """``(K, B, obs)`` and ``(K, B, act)`` to ``(K, 2, B)``."""
-        x = torch.cat([observations, actions], dim=-1).repeat_interleave(2, dim=0)
-        for layer, norm in zip(self.layers, self.norms, strict=True):
-            x = torch.relu(norm(layer(x)))
-        values: Tensor = self.last(x)
-        return values.view(-1, 2, x.shape[1])
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Observations ``(K, B, obs)`` and actions ``(K, B, act)`` to ``(K, 2, B)``."""
+        values = super().forward(*(x.repeat_interleave(2, dim=0) for x in inputs))
+        return values.view(-1, 2, values.shape[1])
 
 
 def initialize(actor: Actor, critics: Critics, seeds: tuple[int, ...]) -> None:

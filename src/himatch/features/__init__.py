@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from himatch.errors import TaskError
-from himatch.features.feature import Coordinates, Feature, Function, LearnedFeature, Reward, Stack, State
+from himatch.features.feature import Action, Coordinates, Feature, Function, LearnedFeature, Reward, Stack, State
 from himatch.tasks import Task
 
 __all__ = [
+    "Action",
     "Coordinates",
     "Feature",
     "Function",

@@ -29,7 +29,7 @@ class Feature(Protocol):
 
 @dataclass(frozen=True)
 class LearnedFeature:
-    """A feature that is a network (DT-AE, DT-CPC, DT-E2E).
+    """A feature that is a network (DT-AE, DT-CPC, DT-E2E, Meta-BC, FOCAL).
 
     It reads another feature's rows and is trained inside the step, so it cannot be computed when data is relabelled;
     that it is another type than :class:`Feature` is how the rest of the program knows.
@@ -73,6 +73,21 @@ class State:
     def __call__(self, trajectory: Trajectory) -> Array:
         """The observations themselves."""
         return trajectory.observations
+
+
+@dataclass(frozen=True)
+class Action:
+    """The whole action, ``(T, act)``."""
+
+    name: str = "action"
+
+    def names(self, width: int) -> tuple[str, ...]:
+        """Coordinates by number."""
+        return tuple(f"act[{i}]" for i in range(width))
+
+    def __call__(self, trajectory: Trajectory) -> Array:
+        """The actions themselves."""
+        return trajectory.actions
 
 
 @dataclass(frozen=True)

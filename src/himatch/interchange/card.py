@@ -13,8 +13,9 @@ from himatch.interchange.graph import z_meaning
 from himatch.matching import Policy
 from himatch.policy import METHODS
 from himatch.policy import run_folder as files
+from himatch.policy.baselines import TaskMethod
 from himatch.policy.methods import LearnedMethod
-from himatch.training.config import PRESETS, configure
+from himatch.training.config import configure, presets_for
 
 CITATION = """@inproceedings{furuta2022generalized,
   title     = {Generalized Decision Transformer for Offline Hindsight Information Matching},
@@ -50,6 +51,8 @@ def model_card(policy: Policy, name: HubName) -> str:
 def _told(policy: Policy) -> str:
     if isinstance(policy.method, LearnedMethod):
         return "a code of a demonstration's states"
+    if isinstance(policy.method, TaskMethod):
+        return "the embedding of a demonstration"
     if isinstance(policy.statistic, InformationStatistic):
         return f"the {z_meaning(policy.statistic)}"
     return "nothing"
@@ -57,7 +60,7 @@ def _told(policy: Policy) -> str:
 
 def _use(policy: Policy, name: HubName) -> str:
     target = {"dt": "return(1000)", "goal": "goal(1)", "bc": "normal(1,1)"}.get(policy.method.name, "normal(1,1)")
-    if isinstance(policy.method, LearnedMethod):
+    if isinstance(policy.method, LearnedMethod | TaskMethod):
         target = "demo(episodes.hdf5, 0)"
     functions = policy.description["task"].get("functions")
     first = f"# register the task {policy.task.name!r} first: {', '.join(functions)}\n" if functions else ""
@@ -95,7 +98,9 @@ def command(description: dict[str, Any]) -> str:
         source = description["imported"]["source"]
         return f"himatch import {source} --task {description['task']['name']} --out RUN"
     settings = description["model"] | description["train"]
-    known = {name: asdict(preset.model) | asdict(preset.train) for name, preset in PRESETS.items()}
+    method = dict(description["method"])
+    default = METHODS[method.pop("name")]()
+    known = {name: asdict(preset.model) | asdict(preset.train) for name, preset in presets_for(default).items()}
     differing = {
         name: {key: value for key, value in settings.items() if preset.get(key) != value}
         for name, preset in known.items()
@@ -103,10 +108,10 @@ def command(description: dict[str, Any]) -> str:
     preset = min(differing, key=lambda name: len(differing[name]))
     given = differing[preset]
     if "warmup" in given and "steps" in given:
-        given = given if configure(preset, steps=given["steps"]).train.warmup != given["warmup"] else _without(given)
-    method = dict(description["method"])
-    default = METHODS[method.pop("name")]()
-    chosen = {key: value for key, value in method.items() if key != "hidden" and value != getattr(default, key)}
+        usual = configure(preset, default, steps=given["steps"]).train.warmup
+        given = given if usual != given["warmup"] else _without(given)
+    without_option = ("hidden", "encoder")
+    chosen = {k: value for k, value in method.items() if k not in without_option and value != getattr(default, k)}
     seeds = description["seeds"]
     options = {
         "method": default.name,

@@ -15,6 +15,7 @@ from himatch.aggregators import DiscountedSum, FinalValue, Histogram, Moments
 from himatch.errors import HimatchError
 from himatch.information import InformationStatistic
 from himatch.matching import Policy
+from himatch.policy.baselines import TaskMethod
 from himatch.policy.methods import LearnedMethod
 
 
@@ -87,6 +88,9 @@ def inputs_of(policy: Policy) -> tuple[Port, ...]:
         ports.insert(0, Port("target_states", (count, widths.observation), told))
     elif isinstance(policy.statistic, InformationStatistic):
         ports.insert(0, Port("z", (n, widths.z), f"{z_meaning(policy.statistic)}; newest last"))
+    elif isinstance(method, TaskMethod):
+        told = "embedding of the whole target episode, the same at every step: himatch's policy.embed([episode])"
+        ports.insert(0, Port("z", (n, widths.z), told))
     return tuple(ports)
 
 

@@ -26,7 +26,8 @@ from himatch.matching.references import write_references
 from himatch.nn.tensors import versions, write_tensors
 from himatch.policy import DT
 from himatch.policy import run_folder as files
-from himatch.policy.agent import Agent, Widths
+from himatch.policy.agent import Widths
+from himatch.policy.making import make_agent
 from himatch.policy.methods import method_spec
 from himatch.policy.normalizers import Normalizers
 from himatch.targets import Context, EpisodeReference
@@ -126,7 +127,7 @@ def _write_run(folder: Path, checkpoint: Checkpoint, settings: Settings, data: T
     _check_widths(checkpoint.name, widths, settings)
     method = DT()
     statistic = InformationStatistic(resolve_feature("reward", task), DiscountedSum(1.0, settings.return_scale))
-    agent, weights = Agent(method, model, widths, (0,)), checkpoint.weights()
+    agent, weights = make_agent(method, model, widths, (0,)), checkpoint.weights()
     try:
         agent.load_state_dict({name: tensor.unsqueeze(0) for name, tensor in weights.items()})
     except RuntimeError as reason:

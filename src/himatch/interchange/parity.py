@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from himatch.errors import HimatchError
 from himatch.information import InformationStatistic
 from himatch.matching import Policy
+from himatch.policy.baselines import TaskMethod
 from himatch.policy.methods import LearnedMethod
 from himatch.types import Trajectory
 
@@ -98,6 +99,8 @@ def windows_of(policy: Policy, episode: Trajectory, target: Trajectory) -> dict[
         inputs["target_states"] = target.observations[np.minimum(first[:, None] + np.arange(count), len(target) - 1)]
     elif isinstance(policy.statistic, InformationStatistic):
         inputs["z"] = window(policy.statistic(target), before)
+    elif isinstance(policy.method, TaskMethod):
+        inputs["z"] = np.tile(policy.embed([target])[0].numpy(), (steps, n, 1))
     return inputs
 
 

@@ -14,7 +14,8 @@ from himatch.matching.policy import Policy
 from himatch.nn.policy import ModelConfig
 from himatch.nn.tensors import read_tensors
 from himatch.policy import run_folder as files
-from himatch.policy.agent import Agent, Widths
+from himatch.policy.agent import Widths
+from himatch.policy.making import make_agent
 from himatch.policy.methods import Method, method_from_spec
 from himatch.policy.normalizers import Normalizers
 from himatch.tasks import Task
@@ -49,7 +50,7 @@ def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: 
         task = files.task_from_spec(description["task"])
     except (KeyError, TypeError) as reason:
         raise DataError(f"{folder / files.RUN}: incomplete or from another version ({reason})") from None
-    agent = Agent(method, config, widths, seeds)
+    agent = make_agent(method, config, widths, seeds)
     name = {"last": files.LAST, "best": files.BEST}[weights]
     stored = [read_tensors(files.seed_folder(folder, seed) / name) for seed in seeds]
     try:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from himatch.information import InformationStatistic
 from himatch.policy.agent import Batch
+from himatch.policy.baselines import TaskMethod
 from himatch.policy.methods import LearnedMethod
 from himatch.types import Trajectory
 
@@ -35,6 +36,7 @@ def _windows(policy: Policy, trajectory: Trajectory, target: Trajectory) -> Iter
     rows = start[:, None] + np.arange(n)
     own = np.minimum(rows, steps - 1)
     z = policy.statistic(target) if isinstance(policy.statistic, InformationStatistic) else None
+    code = policy.embed([target]).unsqueeze(2) if isinstance(policy.method, TaskMethod) else None  # (K, 1, 1, m)
 
     def stack(array: NDArray[Any]) -> Tensor:
         """The same numbers for every seed, on the policy's device."""
@@ -52,7 +54,7 @@ def _windows(policy: Policy, trajectory: Trajectory, target: Trajectory) -> Iter
             stack(trajectory.observations[own[part]]),
             stack(trajectory.actions[own[part]]),
             stack(rows[part]),
-            None if z is None else stack(z[np.minimum(rows[part], len(z) - 1)]),
+            code if z is None else stack(z[np.minimum(rows[part], len(z) - 1)]),
             targets,
         )
         yield batch, torch.from_numpy(now[part] - start[part]).to(policy.device)

@@ -143,6 +143,7 @@ def policy_feed(
         numbers,
         policy.device,
         policy.reference() if conditioning == "planned" and frame is not None else None,
+        policy.embed,
     )
 
 

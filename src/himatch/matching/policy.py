@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from himatch.data import TrajectoryDataset, load_dataset
 from himatch.errors import HimatchError
@@ -21,6 +22,7 @@ from himatch.matching.references import read_reference
 from himatch.matching.result import MatchResult
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Agent
+from himatch.policy.making import make_agent
 from himatch.policy.methods import Method
 from himatch.policy.normalizers import Normalizers
 from himatch.rollout import Conditioning
@@ -100,7 +102,7 @@ class Policy:
         if len(self.seeds) == 1:
             return self
         place = self.seeds.index(seed)
-        agent = Agent(self.method, self.agent.config, self.agent.widths, (seed,)).to(self.device)
+        agent = make_agent(self.method, self.agent.config, self.agent.widths, (seed,)).to(self.device)
         agent.load_state_dict({name: tensor[place : place + 1] for name, tensor in self.agent.state_dict().items()})
         chosen = Policy(agent, self.normalizers, self.statistic, self.task, self.folder, self.description)
         chosen._references = self._references
@@ -196,6 +198,20 @@ class Policy:
             return {"action_error": own, "sensitivity": np.ones_like(own)}
         other = self.action_error(episodes, [*episodes[1:], episodes[0]])
         return {"action_error": own, "sensitivity": other / np.maximum(own, 1e-12)}
+
+    def embed(self, episodes: Sequence[Trajectory]) -> Tensor:
+        """What Meta-BC and FOCAL are told of whole episodes, one embedding a seed and episode, ``(K, E, m)``."""
+        widths = (self.agent.widths.observation, self.agent.widths.action)
+        for number, episode in enumerate(episodes):
+            found = (episode.observations.shape[1], episode.actions.shape[1])
+            if found != widths:
+                raise HimatchError(f"episode {number} has steps of {found} numbers, this policy reads {widths}")
+            if episode.rewards is None:
+                raise HimatchError(f"{self.method.name} reads rewards, and episode {number} of the targets has none")
+        codes = self.agent.embed(self.normalizers, episodes)
+        if codes is None:
+            raise HimatchError(f"{self.method.name} is told no embeddings of whole episodes; meta-bc and focal are")
+        return codes
 
     def actions(self, trajectory: Trajectory, target: Trajectory | None = None) -> NDArray[np.float32]:
         """What every seed would do at every step of a logged episode, ``(K, T, act)``, in the task's range.

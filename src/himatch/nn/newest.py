@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import layer_norm
 
+from himatch.nn.heads import PolicyNetwork
 from himatch.nn.policy import Block, SequencePolicy
 from himatch.nn.stacked import LayerNorm, Linear
 
@@ -56,6 +57,11 @@ class NewestStep:
             jobs += [(model, block) for block in torch.tensor_split(own, max(1, blocks)) if len(block)]
         _on_all_cores(compute, jobs)
         return found
+
+
+def newest_step(policy: PolicyNetwork) -> NewestStep | None:
+    """The short way for policies that read a window; one that reads a single state has no other."""
+    return NewestStep(policy) if isinstance(policy, SequencePolicy) else None
 
 
 class _Model:

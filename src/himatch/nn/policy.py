@@ -14,12 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from himatch.errors import HimatchError
+from himatch.nn.heads import Head, PolicyNetwork
 from himatch.nn.stacked import Embedding, LayerNorm, Linear, dropout
 
 Tokens = Literal["triples", "pairs"]
-Head = Literal["tanh", "gaussian"]
-
-LOG_STD = (-5.0, 2.0)  # range of the Gaussian head's log standard deviation
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class Transformer(nn.Module):
         return hidden
 
 
-class SequencePolicy(nn.Module):
+class SequencePolicy(PolicyNetwork):
     """``K`` policies that read (z, s, a, t) windows and give an action for every step.
 
     ``z_width`` 0 is behavioural cloning without context: the z tokens are left out.
@@ -104,7 +102,7 @@ class SequencePolicy(nn.Module):
     def __init__(
         self, config: ModelConfig, observation: int, action: int, z_width: int, horizon: int, stack: int = 1
     ) -> None:
-        super().__init__()
+        super().__init__(config.head)
         self.config, self.horizon, self.z_width = config, horizon, z_width
         width = config.width
         self.embed_time = Embedding(stack, horizon, width)
@@ -113,7 +111,7 @@ class SequencePolicy(nn.Module):
         self.embed_action = Linear(stack, action, width)
         self.embed_norm = LayerNorm(stack, width)
         self.transformer = Transformer(stack, width, config.layers, config.heads, config.dropout)
-        self.predict = Linear(stack, width, action if config.head == "tanh" else 2 * action)
+        self.predict = Linear(stack, width, self.outputs(action))
 
     def forward(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor) -> Tensor:
         """Head outputs for every step, ``(K, B, N, act)`` (Gaussian: ``2 act``), before tanh.
@@ -135,24 +133,6 @@ class SequencePolicy(nn.Module):
         # The action is read off the state token, which has seen z_t, s_t and everything before.
         outputs: Tensor = self.predict(hidden[:, :, len(tokens) - 2 :: len(tokens)])
         return outputs
-
-    def loss(self, outputs: Tensor, actions: Tensor) -> Tensor:
-        """What each step costs, ``(K, B, N)``: squared error, or negative log-likelihood for the Gaussian head."""
-        if self.config.head == "tanh":
-            return (torch.tanh(outputs.float()) - actions).square().mean(-1)
-        mean, log_std = self.gaussian(outputs)
-        return (0.5 * ((actions - mean) / log_std.exp()).square() + log_std).mean(-1)
-
-    def action(self, outputs: Tensor) -> Tensor:
-        """The action itself (the mean of a Gaussian), in [-1, 1]."""
-        if self.config.head == "tanh":
-            return torch.tanh(outputs.float())
-        return self.gaussian(outputs)[0].clamp(-1.0, 1.0)
-
-    def gaussian(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log standard deviation of the Gaussian head."""
-        mean, log_std = outputs.float().chunk(2, dim=-1)
-        return mean, log_std.clamp(*LOG_STD)
 
 
 def initialize(module: nn.Module, seeds: tuple[int, ...]) -> None:

@@ -1,6 +1,21 @@
 """Policies: methods as configurations, and the agent that learns."""
 
-from himatch.policy.methods import BC, BDT, CDT, DT, DTAE, DTCPC, DTE2E, METHODS, GoalDT, Method, MomentsDT, make_method
+from himatch.policy.methods import (
+    BC,
+    BDT,
+    CDT,
+    DT,
+    DTAE,
+    DTCPC,
+    DTE2E,
+    FOCAL,
+    METHODS,
+    GoalDT,
+    MetaBC,
+    Method,
+    MomentsDT,
+    make_method,
+)
 
 __all__ = [
     "BC",
@@ -10,8 +25,10 @@ __all__ = [
     "DTAE",
     "DTCPC",
     "DTE2E",
+    "FOCAL",
     "METHODS",
     "GoalDT",
+    "MetaBC",
     "Method",
     "MomentsDT",
     "make_method",

@@ -1,23 +1,29 @@
-"""An agent: the sequence policy together with whatever makes its z, for K seeds at once."""
+"""What training, rollouts and checkpoints know of an agent; what the agents of the methods differ in is their own."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from himatch.nn.codes import AntiCausalAggregator, SummedEncoder
-from himatch.nn.policy import ModelConfig, SequencePolicy, initialize
-from himatch.policy.methods import BDT, EncoderMethod, LearnedMethod, Method, UnsupervisedMethod
+from himatch.nn.heads import PolicyNetwork
+from himatch.nn.policy import ModelConfig
+from himatch.policy.method import Method
+from himatch.policy.normalizers import Normalizers
+from himatch.types import Trajectory
 
 
 class Batch(NamedTuple):
     """Windows for K models: states (K, B, N, obs) and actions (K, B, N, act) normalised, times (K, B, N).
 
-    ``z`` (K, B, N, k) for fixed statistics, ``targets`` (K, B, S, obs) for learned ones, ``mask`` (K, B, N) where some
-    windows are longer than their episode.
+    ``z`` (K, B, N, k), or (K, B, 1, k) where one serves the whole window; ``targets`` (K, B, S, obs) for learned
+    statistics; ``mask`` (K, B, N) where some windows are longer than their episode. ``rewards`` (K, B, N) in units of
+    their spread, ``tasks`` (K, B) numbers of the windows' tasks; for transitions ``next_states`` (K, B, N, obs),
+    ``goes_on`` (K, B, N), zero where the episode terminated, and ``noise`` (K, B, n), standard normal.
     """
 
     states: Tensor
@@ -26,6 +32,11 @@ class Batch(NamedTuple):
     z: Tensor | None = None
     targets: Tensor | None = None
     mask: Tensor | None = None
+    rewards: Tensor | None = None
+    tasks: Tensor | None = None
+    next_states: Tensor | None = None
+    goes_on: Tensor | None = None
+    noise: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -39,36 +50,25 @@ class Widths:
 
 
 class Agent(nn.Module):
-    """K policies and, for learned statistics, K networks that make their codes."""
+    """K policies with whatever makes what they are told; by itself told statistics, and a behavioural clone.
+
+    A kind of agent makes ``policy`` and overrides what it does differently; :func:`himatch.policy.making.make_agent`
+    chooses the kind.
+    """
+
+    policy: PolicyNetwork
+    codes: AntiCausalAggregator | SummedEncoder | None
+    """What makes a code of target states at every step, and how many codes a context needs."""
+    code_count: int
+    precision: ClassVar[torch.dtype] = torch.bfloat16
+    """What a GPU computes in."""
 
     def __init__(self, method: Method, config: ModelConfig, widths: Widths, seeds: tuple[int, ...]) -> None:
         super().__init__()
         self.method, self.config, self.widths, self.seeds = method, config, widths, seeds
-        stack = len(seeds)
-        self.policy = SequencePolicy(config, widths.observation, widths.action, widths.z, widths.horizon, stack)
-        self.codes: AntiCausalAggregator | SummedEncoder | None = None
-        self.code_count = 0
-        if isinstance(method, LearnedMethod):
-            self.code_count, states = method.codes_and_states(config.context)
-            if isinstance(method, BDT):
-                self.codes = AntiCausalAggregator(
-                    stack,
-                    widths.observation,
-                    method.m,
-                    states,
-                    config.width,
-                    config.layers,
-                    config.heads,
-                    config.dropout,
-                )
-            elif isinstance(method, EncoderMethod):
-                kind = method.kind if isinstance(method, UnsupervisedMethod) else None
-                self.codes = SummedEncoder(
-                    stack, widths.observation, method.m, method.target_window, method.hidden, kind
-                )
-        initialize(self, seeds)
-        if isinstance(self.codes, SummedEncoder) and self.codes.unsupervised == "cpc":
-            self.codes.key_encoder.load_state_dict(self.codes.encoder.state_dict())
+        self.codes, self.code_count = None, 0
+
+    # -- training -----------------------------------------------------------------------------------------------
 
     def forward(self, batch: Batch) -> Tensor:
         """Head outputs for every step of a batch, ``(K, B, N, ...)``."""
@@ -76,13 +76,8 @@ class Agent(nn.Module):
         return outputs
 
     def z(self, batch: Batch) -> Tensor | None:
-        """What the policy is told: as relabelled, or as the networks make it."""
-        if self.codes is None:
-            return batch.z
-        assert batch.targets is not None
-        z: Tensor = self.codes(batch.targets, self.code_count)
-        detached = isinstance(self.method, UnsupervisedMethod) and self.method.mode != "joint"
-        return z.detach() if detached else z
+        """What the policy is told."""
+        return batch.z
 
     def losses(self, batch: Batch) -> Tensor:
         """Behavioural-cloning loss of each model, ``(K,)``."""
@@ -94,18 +89,38 @@ class Agent(nn.Module):
     def training_losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """What is minimised and what is reported, ``(K,)`` each."""
         cloning = self.losses(batch)
-        if isinstance(self.method, UnsupervisedMethod) and self.method.mode != "frozen":
-            weight = self.method.coefficient if self.method.mode == "joint" else 1.0
-            return cloning + weight * self.unsupervised_losses(batch), cloning
         return cloning, cloning
-
-    def unsupervised_losses(self, batch: Batch) -> Tensor:
-        """The encoder's own loss, ``(K,)``, on the first state of every window."""
-        assert isinstance(self.codes, SummedEncoder)
-        return self.codes.unsupervised_loss(batch.states[:, :, 0])
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """What follows an optimiser step (CPC's momentum encoder)."""
-        if isinstance(self.codes, SummedEncoder):
-            self.codes.follow()
+        """What follows an optimiser step."""
+
+    def report(self, batch: Batch) -> dict[str, Tensor]:
+        """What a look at validation windows tells, ``(K,)`` each; the least ``validation`` picks the best weights."""
+        return {"validation": self.losses(batch)}
+
+    # -- what is trained before the rest, and fixed then --------------------------------------------------------
+
+    @property
+    def pretrained(self) -> str | None:
+        """What the names of the parameters begin with that are trained first, if any are."""
+        return None
+
+    def pretraining_losses(self, batch: Batch) -> Tensor:
+        """What trains them, ``(K,)``."""
+        raise TypeError(f"{type(self).__name__} has nothing to train first")
+
+    def fix(self) -> None:
+        """Keep them as they are from now on."""
+        for name, parameter in self.named_parameters():
+            if self.pretrained is not None and name.startswith(self.pretrained):
+                parameter.requires_grad_(False)
+
+    # -- embeddings of whole episodes ---------------------------------------------------------------------------
+
+    def embed(self, normalizers: Normalizers, episodes: Sequence[Trajectory]) -> Tensor | None:
+        """What the policy is told of whole episodes, ``(K, E, m)``, where it is told such a thing."""
+        return None
+
+    def settle(self, codes: Tensor) -> None:
+        """Take note of the training episodes' embeddings, ``(K, E, m)``, once these are fixed."""

@@ -12,6 +12,8 @@ method         feature Phi                 aggregator           the paper's name
 ``dt-ae``      learned (auto-encoder)      sum in the window    DT-AE
 ``dt-cpc``     learned (contrastive)       sum in the window    DT-CPC
 ``dt-e2e``     learned (end to end)        sum in the window    DT-E2E
+``meta-bc``    learned (metric)            mean of the episode  Meta-BC (a policy of single steps)
+``focal``      learned (metric)            mean of the episode  FOCAL (an actor-critic of single steps)
 =============  ==========================  ===================  =======================================
 """
 
@@ -33,28 +35,15 @@ from himatch.information import (
     moment_based,
     return_based,
 )
+from himatch.policy.baselines import FOCAL as FOCAL
+from himatch.policy.baselines import MetaBC as MetaBC
+from himatch.policy.method import Method as Method
+from himatch.policy.method import Pretraining, Shape
 from himatch.policy.normalizers import Scaling
 from himatch.tasks import Task
 
 Mode = Literal["unsupervised", "joint", "frozen"]
 MODES: tuple[Mode, ...] = ("unsupervised", "joint", "frozen")
-
-
-@dataclass(frozen=True)
-class Method:
-    """What every method says about itself.
-
-    ``scaling`` is how z is scaled before the network sees it: not at all, to unit spread (statistics in feature units),
-    or, for histograms of b bins, by the square root of b, so that the flat one has length one. Unscaled, a histogram is
-    a short vector beside the state, and the policy learns to do without it.
-    """
-
-    name: ClassVar[str]
-    scaling: ClassVar[Scaling] = "none"
-
-    def statistic(self, task: Task) -> InformationStatistic | LearnedStatistic | None:
-        """What the policy is told; ``None`` for no context."""
-        raise TypeError(f"{type(self).__name__} is not a method")
 
 
 @dataclass(frozen=True)
@@ -150,6 +139,11 @@ class LearnedMethod(Method):
         """How many codes a context needs, and from how many target states they are made."""
         return (context, context + self.target_window - 1) if self.literal else (1, self.target_window)
 
+    def shape(self, context: int, action: int) -> Shape:
+        """Windows with the target states that their codes are made from."""
+        _, states = self.codes_and_states(context)
+        return Shape(context, states, 0 if self.literal else self.look_ahead, self.literal)
+
 
 @dataclass(frozen=True)
 class BDT(LearnedMethod):
@@ -204,6 +198,10 @@ class UnsupervisedMethod(EncoderMethod):
         if self.pretrain_steps < 1 or self.coefficient < 0:
             raise HimatchError("pretraining needs at least one step and the coefficient cannot be negative")
 
+    def pretraining(self, steps: int, batch_size: int) -> Pretraining | None:
+        """The frozen encoder's."""
+        return Pretraining(self.pretrain_steps, batch_size) if self.mode == "frozen" else None
+
 
 @dataclass(frozen=True)
 class DTAE(UnsupervisedMethod):
@@ -221,7 +219,9 @@ class DTCPC(UnsupervisedMethod):
     kind: ClassVar[Literal["ae", "cpc"]] = "cpc"
 
 
-METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (BC, DT, CDT, MomentsDT, GoalDT, BDT, DTAE, DTCPC, DTE2E)}
+METHODS: dict[str, type[Method]] = {
+    cls.name: cls for cls in (BC, DT, CDT, MomentsDT, GoalDT, BDT, DTAE, DTCPC, DTE2E, MetaBC, FOCAL)
+}
 """Every method by name."""
 
 

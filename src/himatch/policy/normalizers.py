@@ -23,7 +23,10 @@ Scaling = Literal["none", "standard", "histogram"]
 
 @dataclass(frozen=True)
 class Normalizers:
-    """States and z become ``(x - mean) / std``, actions ``(a - middle) / half``: the task's range becomes [-1, 1]."""
+    """States and z become ``(x - mean) / std``, actions ``(a - middle) / half``: the task's range becomes [-1, 1].
+
+    Rewards become ``r / std``: taking a mean from them would change what ending an episode is worth.
+    """
 
     state_mean: Tensor
     state_std: Tensor
@@ -31,10 +34,22 @@ class Normalizers:
     action_half: Tensor
     z_mean: Tensor | None = None
     z_std: Tensor | None = None
+    reward_std: Tensor | None = None
 
     @classmethod
-    def fit(cls, train: TrajectoryDataset, z: Array | None, scaling: Scaling = "none", bins: int = 1) -> Normalizers:
-        """Take means and deviations from training episodes, the action range from the task (or the data)."""
+    def fit(
+        cls,
+        train: TrajectoryDataset,
+        z: Array | None,
+        scaling: Scaling = "none",
+        bins: int = 1,
+        *,
+        rewarded: bool = False,
+    ) -> Normalizers:
+        """Take means and deviations from training episodes, the action range from the task (or the data).
+
+        ``rewarded`` methods see rewards too.
+        """
         low, high = action_range(train.task, train.actions)
         mean, std = _moments(train.observations)
         z_mean, z_std = None, None
@@ -42,7 +57,8 @@ class Normalizers:
             z_mean, z_std = _moments(z)
         elif z is not None and scaling == "histogram":
             z_mean, z_std = torch.zeros(z.shape[1]), torch.full((z.shape[1],), bins**-0.5)
-        return cls(mean, std, _tensor((low + high) / 2), _tensor((high - low) / 2), z_mean, z_std)
+        reward_std = _moments(train.rewards[:, None])[1] if rewarded and train.rewards is not None else None
+        return cls(mean, std, _tensor((low + high) / 2), _tensor((high - low) / 2), z_mean, z_std, reward_std)
 
     def to(self, device: torch.device) -> Normalizers:
         """The same on another device."""
@@ -55,6 +71,8 @@ class Normalizers:
             actions=(batch.actions - self.action_middle) / self.action_half,
             z=None if batch.z is None else self.z(batch.z),
             targets=None if batch.targets is None else self.states(batch.targets),
+            next_states=None if batch.next_states is None else self.states(batch.next_states),
+            rewards=None if batch.rewards is None or self.reward_std is None else batch.rewards / self.reward_std,
         )
 
     def states(self, states: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ network, its projection is not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -19,10 +19,11 @@ from torch import Tensor
 from himatch.aggregators import DiscountedSum, Histogram, Moments
 from himatch.errors import TargetError
 from himatch.information import InformationStatistic
+from himatch.policy.baselines import TaskMethod
 from himatch.policy.methods import LearnedMethod
 from himatch.targets import Context, EpisodeReference, Target
 from himatch.targets.distribution import apportion
-from himatch.types import Array
+from himatch.types import Array, Trajectory
 
 Conditioning = Literal["open", "closed", "planned"]
 CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
@@ -170,6 +171,18 @@ class Imitated(Feed):
         return self.table[:, rows.clamp(max=self.table.shape[1] - 1)]
 
 
+class Embedded(Feed):
+    """Embeddings of whole demonstrations, ``(K, n, m)``: each rollout is told its target's, all the time."""
+
+    def __init__(self, codes: Tensor, target: Tensor) -> None:
+        self.target = target
+        self.told = codes.to(target.device)[torch.arange(len(codes), device=target.device).unsqueeze(1), target]
+
+    def z(self, step: int) -> Tensor:
+        """The same at every step."""
+        return self.told
+
+
 def plan(target: Target, reference: EpisodeReference, aggregator: Histogram, steps: int) -> Array:
     """The z table of ``planned``: the mixture's episodes in turn, slowest first, each telling its own z_t."""
     mixture = reference.mixture(target)
@@ -198,14 +211,18 @@ def make_feed(
     rollouts: NDArray[np.int64],
     device: torch.device,
     reference: EpisodeReference | None = None,
+    embed: Callable[[Sequence[Trajectory]], Tensor] | None = None,
 ) -> Feed:
-    """The feed for rollouts ``(K, B)`` of target numbers."""
+    """The feed for rollouts ``(K, B)`` of target numbers; ``embed`` is how the policy embeds demonstrations."""
     if conditioning not in CONDITIONINGS:
         raise TargetError(f"conditioning must be one of {', '.join(CONDITIONINGS)}, got {conditioning!r}")
     target = torch.from_numpy(rollouts).to(device)
     if isinstance(method, LearnedMethod):
-        states = [_demonstration(t) for t in targets]
+        states = [_demonstration(t).observations for t in targets]
         return Imitated(states, method, context, target)
+    if isinstance(method, TaskMethod):
+        assert embed is not None
+        return Embedded(embed([_demonstration(t) for t in targets]), target)
     if not isinstance(statistic, InformationStatistic) or frame is None:
         return Feed()
     values = [t.values(frame) for t in targets]
@@ -224,8 +241,8 @@ def make_feed(
     return Scheduled([aggregator(v) for v in values], target)
 
 
-def _demonstration(target: Target) -> Array:
+def _demonstration(target: Target) -> Trajectory:
     found = target.demonstration()
     if found is None:
         raise TargetError(f"this policy imitates demonstrations, and {target.name} is none; give demo(FILE, EPISODE)")
-    return found.observations
+    return found

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.nn.graphs import Recorded
-from himatch.nn.newest import NewestStep
+from himatch.nn.newest import newest_step
 from himatch.policy.agent import Agent
 from himatch.policy.normalizers import Normalizers
 from himatch.rollout.conditioning import Feed
@@ -34,7 +34,7 @@ class Player:
         self.device = device
         self._everyone = torch.arange(stack * batch)
         self._models = torch.arange(stack, device=device).unsqueeze(1)
-        self._newest = NewestStep(agent.policy) if device.type == "cpu" else None
+        self._newest = newest_step(agent.policy) if device.type == "cpu" else None
         # What a step reads, in tensors that keep their place in memory, which a recorded graph needs.
         self._observations = torch.zeros(stack, batch, widths.observation, device=device)
         self._z, self._targets = (None if told is None else told.clone() for told in (feed.z(0), feed.targets(0)))

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from himatch.errors import HimatchError
 from himatch.nn.policy import ModelConfig
+from himatch.policy import Method
+from himatch.policy.baselines import TaskMethod
 
 Schedule = Literal["constant", "cosine"]
 
@@ -59,17 +61,34 @@ PRESETS: dict[str, Preset] = {
 """``paper``: Table dt_hyper. ``fast``: its quality in about a minute of one GPU. ``cpu``: in minutes of two cores."""
 
 
-def configure(preset: str, **overrides: Any) -> Preset:
+BASELINE_PRESETS: dict[str, Preset] = {
+    name: Preset(
+        ModelConfig(context=1, layers=3, width=256, dropout=0.0),
+        TrainConfig(steps, batch_size=256, learning_rate=3e-4, warmup=0, weight_decay=0.0, clip=10.0),
+    )
+    for name, steps in (("paper", 100_000), ("fast", 30_000), ("cpu", 6_000))
+}
+"""The same for Meta-BC and FOCAL; ``paper`` is Appendix B. Their policies see single steps, whatever the context."""
+
+
+def presets_for(method: Method | None) -> dict[str, Preset]:
+    """The presets of a method's kind."""
+    return BASELINE_PRESETS if isinstance(method, TaskMethod) else PRESETS
+
+
+def configure(preset: str, method: Method | None = None, **overrides: Any) -> Preset:
     """The preset with some settings changed; ``None`` leaves a setting as it is, unknown ones are refused by name."""
     if preset not in PRESETS:
         raise HimatchError(f"unknown preset {preset!r}; known are {', '.join(PRESETS)}")
-    model, train = PRESETS[preset].model, PRESETS[preset].train
+    model, train = presets_for(method)[preset].model, presets_for(method)[preset].train
     given = {name: value for name, value in overrides.items() if value is not None}
     model_names = {f.name for f in fields(model)}
     train_names = {f.name for f in fields(train)}
     for name in given:
         if name not in model_names | train_names:
             raise HimatchError(f"unknown setting {name!r}; known are {', '.join(sorted(model_names | train_names))}")
+    if isinstance(method, TaskMethod):
+        given["context"] = 1
     if "steps" in given and "warmup" not in given:
         # A shorter run warms up for the same part of it.
         given["warmup"] = min(train.warmup, max(0, round(train.warmup * given["steps"] / train.steps)))

@@ -17,9 +17,11 @@ from himatch.nn.flat import FlatParameters, clip_per_model, load_optimizer
 from himatch.nn.graphs import Part, Recorded, Undo, remembered
 from himatch.policy.agent import Agent, Batch
 from himatch.training.config import TrainConfig
-from himatch.training.windows import CHUNK, DeviceWindows, Draws, Prefetch, StreamedWindows, Windows, draw
+from himatch.training.draws import CHUNK, Draws
+from himatch.training.windows import DeviceWindows, Prefetch, StreamedWindows
 
 Losses = Callable[[Batch], tuple[Tensor, Tensor]]
+Drawing = Callable[[tuple[int, ...], int, int], Draws]
 
 
 def learning_rate(config: TrainConfig, step: int) -> float:
@@ -38,6 +40,8 @@ class Engine:
     ----------
     losses
         From a batch, what is minimised and what is reported, ``(K,)`` each.
+    drawing
+        Gives the draws of a chunk for seeds and a batch size; by default any windows, one by one.
     trainable
         Prefixes of the agent's parameters to train; the others stay as they are.
     """
@@ -45,11 +49,12 @@ class Engine:
     def __init__(
         self,
         agent: Agent,
-        windows: Windows,
+        windows: DeviceWindows | StreamedWindows,
         config: TrainConfig,
         device: torch.device,
         *,
         losses: Losses | None = None,
+        drawing: Drawing | None = None,
         trainable: tuple[str, ...] = ("",),
         compiled: bool = True,
     ) -> None:
@@ -57,10 +62,11 @@ class Engine:
         self.step = 0
         self.seeds = agent.seeds
         self._losses = Part(losses or agent.training_losses)
+        self._drawing = drawing or windows.draw
         self._apply = Part(self._clip_and_update)
         on_gpu = device.type == "cuda"
         named = [(n, p) for n, p in agent.named_parameters() if p.requires_grad and n.startswith(trainable)]
-        self.flat = FlatParameters(named, torch.bfloat16 if on_gpu else torch.float32)
+        self.flat = FlatParameters(named, agent.precision if on_gpu else torch.float32)
         self.flat.master.grad = torch.zeros_like(self.flat.master)
         self._rate = torch.zeros((), device=device) if on_gpu else 0.0
         compiled = compiled and on_gpu
@@ -69,11 +75,9 @@ class Engine:
         self.optimizer = torch.optim.AdamW(
             [self.flat.master], lr=self._rate, weight_decay=config.weight_decay, capturable=on_gpu, **how
         )
-        stack, batch = len(self.seeds), config.batch_size
-        self._window = torch.zeros(CHUNK, stack, batch, dtype=torch.int64, device=device)
-        self._ahead = torch.zeros_like(self._window)
+        self._drawn: list[Tensor] = []
         self._rates = torch.zeros(CHUNK, device=device)
-        self._reported = torch.zeros(CHUNK, stack, device=device)
+        self._reported = torch.zeros(CHUNK, len(self.seeds), device=device)
         self._place = torch.zeros((), dtype=torch.int64, device=device)
         self._batch: Batch | None = None  # where streamed batches land
         self._prefetch = Prefetch(windows) if isinstance(windows, StreamedWindows) else None
@@ -105,10 +109,12 @@ class Engine:
 
     def _prepare(self, chunk: int, first: int) -> Draws:
         """Lay out a chunk's draws and learning rates on the device."""
-        shape = self.windows.shape
-        draws = draw(self.seeds, chunk, len(self.windows.index.row), self.config.batch_size, shape.look_ahead)
-        self._window.copy_(torch.from_numpy(draws.window))
-        self._ahead.copy_(torch.from_numpy(draws.ahead))
+        draws = self._drawing(self.seeds, chunk, self.config.batch_size)
+        if isinstance(self.windows, DeviceWindows):
+            drawn = [torch.from_numpy(array) for array in draws if array is not None]
+            self._drawn = self._drawn or [torch.empty_like(tensor, device=self.device) for tensor in drawn]
+            for buffer, tensor in zip(self._drawn, drawn, strict=True):
+                buffer.copy_(tensor)
         rates = [learning_rate(self.config, chunk * CHUNK + i) for i in range(CHUNK)]
         self._rates.copy_(torch.tensor(rates))
         self._place.fill_(first)
@@ -133,8 +139,7 @@ class Engine:
         """Draw, forward, backward, clip, update."""
         if isinstance(self.windows, DeviceWindows):
             place = self._place.view(1)
-            window = self._window.index_select(0, place)[0]
-            batch = self.windows.batch(window, self._ahead.index_select(0, place)[0])
+            batch = self.windows.batch(*(drawn.index_select(0, place)[0] for drawn in self._drawn))
         else:
             assert self._batch is not None
             batch = self.windows.normalizers(self._batch)

@@ -24,11 +24,12 @@ from himatch.nn.tensors import versions
 from himatch.policy import CDT, Method
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Widths
-from himatch.policy.methods import LearnedMethod, method_spec
+from himatch.policy.method import Shape
+from himatch.policy.methods import method_spec
 from himatch.policy.normalizers import Normalizers
 from himatch.targets import EpisodeReference
 from himatch.training.config import Preset
-from himatch.training.windows import Shape
+from himatch.training.draws import Tasks
 from himatch.types import Array
 
 VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
@@ -62,6 +63,8 @@ class Job:
                 f"the context of {config.model.context} steps is longer than every episode (the longest has "
                 f"{everything.lengths.max()}); choose a smaller --context"
             )
+        if method.shape(config.model.context, everything.actions.shape[1]).tasks:
+            _check_tasks(method, everything)
         statistic = method.statistic(everything.task)
         if isinstance(statistic, InformationStatistic):
             statistic = statistic.fit(everything)
@@ -79,11 +82,7 @@ class Job:
     @property
     def shape(self) -> Shape:
         """What batches are cut to."""
-        context = self.config.model.context
-        if not isinstance(self.method, LearnedMethod):
-            return Shape(context)
-        _, states = self.method.codes_and_states(context)
-        return Shape(context, states, 0 if self.method.literal else self.method.look_ahead, self.method.literal)
+        return self.method.shape(self.config.model.context, self.widths.action)
 
     @contextmanager
     def relabelled(self) -> Iterator[tuple[Array | None, Array | None]]:
@@ -103,7 +102,7 @@ class Job:
     def normalizers(self, z: Array | None) -> Normalizers:
         """What maps raw numbers to what the networks see, from all training episodes."""
         bins = self.method.bins if isinstance(self.method, CDT) else 1
-        return Normalizers.fit(self.split.train, z, self.method.scaling, bins)
+        return Normalizers.fit(self.split.train, z, self.method.scaling, bins, rewarded=self.shape.tasks)
 
     # -- the run folder -----------------------------------------------------------------------------------------
 
@@ -171,3 +170,14 @@ class Job:
                 raise DataError(
                     f"{self.folder} was started with other settings ({key}: {stored[key]}, now {described[key]})"
                 )
+
+
+def _check_tasks(method: Method, train: TrajectoryDataset) -> None:
+    """Refuse data that a method of tasks can make nothing of."""
+    if not train.has_rewards:
+        raise DataError(f"{method.name} reads rewards and {train.source} has none; train another method")
+    if len(Tasks(train.labels)) < 2:
+        raise DataError(
+            f"{method.name} learns to tell tasks apart and the {len(train)} training episodes are all of one; "
+            "give data of several labels, or of several episodes without any"
+        )

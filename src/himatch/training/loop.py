@@ -34,6 +34,8 @@ class Phase:
 
     name: Literal["pretraining", "training"]
     config: TrainConfig
+    context_steps: int = 0
+    """How many windows in a row are of one task; 0: they are drawn one by one."""
 
     @property
     def number(self) -> int:
@@ -109,28 +111,29 @@ class Loop:
             {"loss": float(x), "learning_rate": learning_rate(self.phase.config, step - 1), "steps_per_second": rate}
             for x in loss
         ]
-        if self.validation is None:
-            self.best.copy_(master)
-        else:
-            found = self.validate(self.validation)
-            for row, value in zip(rows, found, strict=True):
-                row["validation"] = float(value)
-            better = (found < self.best_loss).to(master.device)
+        found = {} if self.validation is None else self.validate(self.validation)
+        for name, values in found.items():
+            for row, value in zip(rows, values, strict=True):
+                row[name] = float(value)
+        if "validation" in found and self.job.method.validated:
+            better = (found["validation"] < self.best_loss).to(master.device)
             self.best[better] = master[better]
-            self.best_loss = torch.minimum(found, self.best_loss)
+            self.best_loss = torch.minimum(found["validation"], self.best_loss)
+        else:
+            self.best.copy_(master)
         self.metrics.write(step, rows)
 
     @torch.no_grad()
-    def validate(self, windows: DeviceWindows) -> Tensor:
-        """Loss of every model on fixed windows of the validation slice, ``(K,)``."""
+    def validate(self, windows: DeviceWindows) -> dict[str, Tensor]:
+        """What every model says of fixed windows of the validation slice, ``(K,)`` each."""
         rng, size = np.random.default_rng(0), (1, VALIDATION_WINDOWS)
         chosen = rng.integers(len(windows.index.row), size=size)
         ahead = rng.integers(windows.shape.look_ahead + 1, size=size)
         agent, stack = self.engine.agent.eval(), len(self.job.seeds)
         places = [torch.from_numpy(x).expand(stack, -1).to(self.engine.device) for x in (chosen, ahead)]
-        found = agent.losses(windows.batch(places[0], places[1]))
+        found = agent.report(windows.batch(places[0], places[1]))
         agent.train()
-        return found.float().cpu()
+        return {name: values.float().cpu() for name, values in found.items()}
 
     def save(self) -> None:
         """Write the weights of every seed and what resuming needs."""

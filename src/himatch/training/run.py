@@ -17,14 +17,15 @@ from himatch.nn.tensors import read_tensors, write_tensors
 from himatch.policy import Method
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Agent, Batch
-from himatch.policy.methods import UnsupervisedMethod
+from himatch.policy.making import make_agent
 from himatch.tasks import Task
 from himatch.training.config import configure
+from himatch.training.draws import ContextDraws
 from himatch.training.engine import Engine
 from himatch.training.job import Job
 from himatch.training.loop import Loop, Phase
 from himatch.training.reporting import make_trackers, plot_losses
-from himatch.training.windows import DeviceWindows, make_windows
+from himatch.training.windows import DeviceWindows, StreamedWindows, make_windows
 
 SplitName = Literal["paper", "none"]
 
@@ -67,7 +68,7 @@ def train(
     stream
         Keep the data where it is and send batches over, instead of holding it on the device; by default as it fits.
     """
-    config = configure(preset, **overrides)
+    config = configure(preset, method, **overrides)
     if seeds < 1 or seed < 0:
         raise HimatchError(f"seeds must be at least 1 and the first one not negative, got {seeds} from {seed}")
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -109,7 +110,7 @@ def _split(data: TrajectoryDataset | Split | str | Path, task: str | Task | None
 def _run(job: Job, device: torch.device, *, stream: bool | None, trackers: tuple[str, ...], quiet: bool) -> None:
     """Train to the end, or to the signal that interrupts."""
     torch.manual_seed(job.seeds[0])
-    agent = Agent(job.method, job.config.model, job.widths, job.seeds).to(device)
+    agent = make_agent(job.method, job.config.model, job.widths, job.seeds).to(device)
     state = read_tensors(job.folder / files.TRAINING) if (job.folder / files.TRAINING).is_file() else None
     logs = make_trackers(trackers, job.folder, job.describe())
     with job.relabelled() as (z, validation_z):
@@ -122,36 +123,45 @@ def _run(job: Job, device: torch.device, *, stream: bool | None, trackers: tuple
         for phase in _phases(job):
             reached = -1 if state is None else int(state["phase"])
             if reached > phase.number:  # done before; what it learned comes with the next phase's state
-                _freeze_codes(agent)
+                agent.fix()
                 continue
             engine = _engine(agent, windows, phase, device)
             stored = state if reached == phase.number else None
-            Loop(job, engine, phase, validation, stored, quiet=quiet, trackers=logs).run()
+            loop = Loop(job, engine, phase, validation, stored, quiet=quiet, trackers=logs)
+            if phase.name == "training":  # what was trained first is fixed by now
+                for told in (windows, validation):
+                    if told is not None:
+                        told.relabel(agent)
+            loop.run()
             if phase.name == "pretraining":
                 engine.flat.release()
-                _freeze_codes(agent)
+                agent.fix()
+                codes = agent.embed(normalizers.to(device), job.train)
+                if codes is not None:
+                    agent.settle(codes)
     plot_losses(job.folder, job.seeds)
 
 
 def _phases(job: Job) -> list[Phase]:
-    training = Phase("training", job.config.train)
-    if isinstance(job.method, UnsupervisedMethod) and job.method.mode == "frozen":
-        config = replace(job.config.train, steps=job.method.pretrain_steps, warmup=0)
-        return [Phase("pretraining", config), training]
-    return [training]
+    config = job.config.train
+    training = Phase("training", config)
+    first = job.method.pretraining(config.steps, config.batch_size)
+    if first is None:
+        return [training]
+    before = replace(config, steps=first.steps, batch_size=first.batch_size, warmup=0)
+    return [Phase("pretraining", before, first.context_steps), training]
 
 
-def _engine(agent: Agent, windows: Any, phase: Phase, device: torch.device) -> Engine:
+def _engine(agent: Agent, windows: DeviceWindows | StreamedWindows, phase: Phase, device: torch.device) -> Engine:
     if phase.name == "training":
         return Engine(agent, windows, phase.config, device)
 
     def losses(batch: Batch) -> tuple[Tensor, Tensor]:
-        found = agent.unsupervised_losses(batch)
+        found = agent.pretraining_losses(batch)
         return found, found
 
-    return Engine(agent, windows, phase.config, device, losses=losses, trainable=("codes.",))
-
-
-def _freeze_codes(agent: Agent) -> None:
-    if agent.codes is not None:
-        agent.codes.requires_grad_(False)
+    drawing = None
+    if phase.context_steps and windows.tasks is not None:
+        drawing = ContextDraws(windows.tasks, windows.index, phase.context_steps)
+    trainable = (agent.pretrained or "",)
+    return Engine(agent, windows, phase.config, device, losses=losses, drawing=drawing, trainable=trainable)

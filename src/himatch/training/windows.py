@@ -1,9 +1,9 @@
-"""Windows of N steps inside episodes: where they are, which are drawn, and how they are gathered into batches."""
+"""Windows of N steps inside episodes, gathered into batches: on the training device, or where the data lies."""
 
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,92 +11,77 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.data import TrajectoryDataset
-from himatch.errors import DataError
-from himatch.policy.agent import Batch
+from himatch.policy.agent import Agent, Batch
+from himatch.policy.method import Shape as Shape
 from himatch.policy.normalizers import Normalizers
+from himatch.training.draws import CHUNK, Draws, Index, Tasks, draw
+from himatch.training.episodes import Following
 from himatch.types import Array
 
-CHUNK = 256
-"""Steps whose random draws are made together. Draws depend on (seed, chunk) alone, so any step can be resumed."""
+
+class Windows:
+    """The windows of a dataset: which there are, how they are drawn, and what of their episodes they come with."""
+
+    def __init__(
+        self, dataset: TrajectoryDataset, shape: Shape, normalizers: Normalizers, device: torch.device
+    ) -> None:
+        self.dataset, self.shape, self.device = dataset, shape, device
+        self.normalizers = normalizers.to(device)
+        self.index = Index.of(dataset.lengths, shape.context)
+        self.tasks = Tasks(dataset.labels) if shape.tasks else None
+        self.following = Following(dataset) if shape.transitions else None
+        if self.following is not None:
+            self.index = self.index.only(self.following.known[self.index.row])
+
+    def draw(self, seeds: tuple[int, ...], chunk: int, batch: int) -> Draws:
+        """Random windows for a chunk of steps."""
+        return draw(seeds, chunk, len(self.index.row), batch, self.shape.look_ahead, self.shape.noise)
+
+    def relabel(self, agent: Agent) -> Tensor | None:
+        """Tell windows what an agent is told of an episode of their task, where it is told that, ``(K, E, m)``."""
+        codes = agent.embed(self.normalizers, self.dataset)
+        if codes is not None:
+            self.take_codes(codes)
+        return codes
+
+    def take_codes(self, codes: Tensor) -> None:
+        """Take over embeddings of all episodes."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What a batch is cut to: the context N, and the states and the look-ahead of a learned statistic's target.
-
-    ``literal`` targets start with the window; others start at its last step plus the look-ahead.
-    """
-
-    context: int
-    target_states: int = 0
-    look_ahead: int = 0
-    literal: bool = False
-
-
-@dataclass(frozen=True)
-class Index:
-    """Every window of a dataset: its first row, the time of that row in its episode, and the episode's last row, (M,).
-
-    Episodes of at least N steps give all windows that lie inside them; a shorter one gives the single window that
-    starts it. Drawing windows evenly therefore draws episodes by length.
-    """
-
-    row: NDArray[np.int64]
-    time: NDArray[np.int64]
-    last: NDArray[np.int64]
-    short: bool
-
-    @classmethod
-    def of(cls, lengths: NDArray[np.int64], context: int) -> Index:
-        """Index the windows of packed episodes."""
-        if lengths.max() < context:
-            raise DataError(
-                f"the context of {context} steps is longer than every episode (the longest has {lengths.max()}); "
-                "choose a smaller --context"
-            )
-        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        counts = np.maximum(lengths - context + 1, 1)
-        episode = np.repeat(np.arange(len(lengths)), counts)
-        time = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return cls(starts[episode] + time, time, (starts + lengths - 1)[episode], bool((lengths < context).any()))
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Random choices for a run of steps, for K models: window numbers and look-aheads, (steps, K, B)."""
-
-    window: NDArray[np.int64]
-    ahead: NDArray[np.int64]
-
-
-def draw(seeds: tuple[int, ...], chunk: int, windows: int, batch: int, look_ahead: int) -> Draws:
-    """The draws of one chunk; each model's depend on its own seed only, whatever it is stacked with."""
-    chosen, ahead = [], []
-    for seed in seeds:
-        rng = np.random.default_rng([seed, chunk])
-        chosen.append(rng.integers(windows, size=(CHUNK, batch)))
-        ahead.append(rng.integers(look_ahead + 1, size=(CHUNK, batch)))
-    return Draws(np.stack(chosen, axis=1), np.stack(ahead, axis=1))
-
-
-class DeviceWindows:
+class DeviceWindows(Windows):
     """The packed arrays on the training device; batches are gathered there, which a CUDA graph can hold."""
 
     def __init__(
         self, dataset: TrajectoryDataset, z: Array | None, shape: Shape, normalizers: Normalizers, device: torch.device
     ) -> None:
-        self.shape, self.index = shape, Index.of(dataset.lengths, shape.context)
-        self.observations = torch.tensor(dataset.observations, device=device)
-        self.actions = torch.tensor(dataset.actions, device=device)
-        self.z = None if z is None else torch.tensor(z, device=device)
-        self.normalizers = normalizers.to(device)
-        self.row, self.time, self.last = (
-            torch.tensor(a, device=device) for a in (self.index.row, self.index.time, self.index.last)
-        )
+        super().__init__(dataset, shape, normalizers, device)
+
+        def here(array: NDArray[Any]) -> Tensor:
+            return torch.tensor(array, device=device)
+
+        self.observations, self.actions = here(dataset.observations), here(dataset.actions)
+        self.z = None if z is None else here(z)
+        self.row, self.time, self.last = (here(a) for a in (self.index.row, self.index.time, self.index.last))
         self.steps = torch.arange(shape.context, device=device)
         self.target_steps = torch.arange(shape.target_states, device=device)
+        self.codes: Tensor | None = None
+        if self.tasks is not None:
+            tasks = self.tasks
+            assert dataset.rewards is not None
+            self.rewards, self.episode = here(dataset.rewards), here(self.index.episode)
+            self.number, self.episodes = here(tasks.number), here(tasks.episodes)
+            self.first, self.count = here(tasks.first), here(tasks.count)
+        if self.following is not None:
+            self.next_row, self.goes_on = here(self.following.row), here(self.following.goes_on)
+            self.observations = torch.cat([self.observations, here(self.following.finals)])
 
-    def batch(self, window: Tensor, ahead: Tensor) -> Batch:
+    def take_codes(self, codes: Tensor) -> None:
+        """Keep them on the device."""
+        self.codes = codes
+        self.models = torch.arange(len(codes), device=self.device).unsqueeze(1)
+
+    def batch(self, window: Tensor, ahead: Tensor, noise: Tensor | None = None) -> Batch:
         """The windows of those numbers, ``(K, B)`` each."""
         last = self.last[window].unsqueeze(-1)
         unclamped = self.row[window].unsqueeze(-1) + self.steps
@@ -105,16 +90,24 @@ class DeviceWindows:
         if self.shape.target_states:
             start = unclamped[..., :1] if self.shape.literal else unclamped[..., -1:] + ahead.unsqueeze(-1)
             targets = self.observations[torch.minimum(start + self.target_steps, last)]
-        return self.normalizers(
-            Batch(
-                self.observations[rows],
-                self.actions[rows],
-                self.time[window].unsqueeze(-1) + self.steps,
-                None if self.z is None else self.z[rows],
-                targets,
-                (unclamped <= last).float() if self.index.short else None,
-            )
+        batch = Batch(
+            self.observations[rows],
+            self.actions[rows],
+            self.time[window].unsqueeze(-1) + self.steps,
+            None if self.z is None else self.z[rows],
+            targets,
+            (unclamped <= last).float() if self.index.short else None,
+            noise=noise,
         )
+        if self.tasks is not None:
+            episode = self.episode[window]
+            batch = batch._replace(rewards=self.rewards[rows], tasks=self.number[episode])
+            if self.codes is not None:
+                companion = self.episodes[self.first[episode] + ahead % self.count[episode]]
+                batch = batch._replace(z=self.codes[self.models, companion].unsqueeze(2))
+        if self.following is not None:
+            batch = batch._replace(next_states=self.observations[self.next_row[rows]], goes_on=self.goes_on[rows])
+        return self.normalizers(batch)
 
     @staticmethod
     def bytes_needed(dataset: TrajectoryDataset, z: Array | None) -> int:
@@ -123,17 +116,24 @@ class DeviceWindows:
         return int(dataset.steps * (4 * widths + 24))
 
 
-class StreamedWindows:
+class StreamedWindows(Windows):
     """The packed arrays stay where they are (memory or mapped files); each batch is gathered there and sent over."""
 
     def __init__(
         self, dataset: TrajectoryDataset, z: Array | None, shape: Shape, normalizers: Normalizers, device: torch.device
     ) -> None:
-        self.shape, self.index, self.device = shape, Index.of(dataset.lengths, shape.context), device
+        super().__init__(dataset, shape, normalizers, device)
         self.observations, self.actions, self.z = dataset.observations, dataset.actions, z
-        self.normalizers = normalizers.to(device)
+        self.rewards = dataset.rewards
+        self.codes: Array | None = None
 
-    def gather(self, window: NDArray[np.int64], ahead: NDArray[np.int64]) -> Batch:
+    def take_codes(self, codes: Tensor) -> None:
+        """Keep them beside the data."""
+        self.codes = codes.cpu().numpy()
+
+    def gather(
+        self, window: NDArray[np.int64], ahead: NDArray[np.int64], noise: NDArray[np.float32] | None = None
+    ) -> Batch:
         """The raw windows of those numbers, ``(K, B)`` each, in pinned memory where there is a GPU to send them to."""
         last = self.index.last[window][..., None]
         unclamped = self.index.row[window][..., None] + np.arange(self.shape.context)
@@ -143,14 +143,29 @@ class StreamedWindows:
             start = unclamped[..., :1] if self.shape.literal else unclamped[..., -1:] + ahead[..., None]
             targets = self._tensor(self.observations[np.minimum(start + np.arange(self.shape.target_states), last)])
         times = self.index.time[window][..., None] + np.arange(self.shape.context)
-        return Batch(
+        batch = Batch(
             self._tensor(self.observations[rows]),
             self._tensor(self.actions[rows]),
             self._tensor(times),
             None if self.z is None else self._tensor(self.z[rows]),
             targets,
             self._tensor((unclamped <= last).astype(np.float32)) if self.index.short else None,
+            noise=None if noise is None else self._tensor(noise),
         )
+        if self.tasks is not None:
+            assert self.rewards is not None
+            episode, tasks = self.index.episode[window], self.tasks
+            batch = batch._replace(rewards=self._tensor(self.rewards[rows]), tasks=self._tensor(tasks.number[episode]))
+            if self.codes is not None:
+                companion = tasks.episodes[tasks.first[episode] + ahead % tasks.count[episode]]
+                told = self.codes[np.arange(len(window))[:, None], companion]
+                batch = batch._replace(z=self._tensor(told[:, :, None]))
+        if self.following is not None:
+            batch = batch._replace(
+                next_states=self._tensor(self.following.observations(self.observations, rows)),
+                goes_on=self._tensor(self.following.goes_on[rows]),
+            )
+        return batch
 
     def _tensor(self, array: NDArray[np.generic]) -> Tensor:
         tensor = torch.from_numpy(array)
@@ -174,10 +189,8 @@ class Prefetch:
         return gathered
 
     def _gather(self, draws: Draws, place: int) -> Future[Batch]:
-        return self._pool.submit(self.windows.gather, draws.window[place], draws.ahead[place])
-
-
-Windows = DeviceWindows | StreamedWindows
+        noise = None if draws.noise is None else draws.noise[place]
+        return self._pool.submit(self.windows.gather, draws.window[place], draws.ahead[place], noise)
 
 
 def make_windows(
@@ -188,7 +201,7 @@ def make_windows(
     device: torch.device,
     *,
     stream: bool | None = None,
-) -> Windows:
+) -> DeviceWindows | StreamedWindows:
     """Hold the data on the device where it fits (half of what is free), else stream it.
 
     On the CPU data that is mapped from files is streamed, everything else is taken as it is.

@@ -1,0 +1,74 @@
+"""The Generalized Decision Transformer: a sequence policy and, for learned statistics, what makes its codes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from himatch.nn.codes import AntiCausalAggregator, SummedEncoder
+from himatch.nn.policy import ModelConfig, SequencePolicy, initialize
+from himatch.policy.agent import Agent, Batch, Widths
+from himatch.policy.methods import BDT, EncoderMethod, LearnedMethod, Method, UnsupervisedMethod
+
+
+class SequenceAgent(Agent):
+    """K sequence policies and, for learned statistics, K networks that make their codes."""
+
+    def __init__(self, method: Method, config: ModelConfig, widths: Widths, seeds: tuple[int, ...]) -> None:
+        super().__init__(method, config, widths, seeds)
+        stack = len(seeds)
+        self.policy = SequencePolicy(config, widths.observation, widths.action, widths.z, widths.horizon, stack)
+        if isinstance(method, LearnedMethod):
+            self.code_count, states = method.codes_and_states(config.context)
+            if isinstance(method, BDT):
+                self.codes = AntiCausalAggregator(
+                    stack,
+                    widths.observation,
+                    method.m,
+                    states,
+                    config.width,
+                    config.layers,
+                    config.heads,
+                    config.dropout,
+                )
+            elif isinstance(method, EncoderMethod):
+                kind = method.kind if isinstance(method, UnsupervisedMethod) else None
+                self.codes = SummedEncoder(
+                    stack, widths.observation, method.m, method.target_window, method.hidden, kind
+                )
+        initialize(self, seeds)
+        if isinstance(self.codes, SummedEncoder) and self.codes.unsupervised == "cpc":
+            self.codes.key_encoder.load_state_dict(self.codes.encoder.state_dict())
+
+    def z(self, batch: Batch) -> Tensor | None:
+        """What the policy is told: as relabelled, or as the networks make it."""
+        if self.codes is None:
+            return batch.z
+        assert batch.targets is not None
+        z: Tensor = self.codes(batch.targets, self.code_count)
+        detached = isinstance(self.method, UnsupervisedMethod) and self.method.mode != "joint"
+        return z.detach() if detached else z
+
+    def training_losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The clone's loss, with that of an encoder beside it."""
+        cloning = self.losses(batch)
+        if isinstance(self.method, UnsupervisedMethod) and self.method.mode != "frozen":
+            weight = self.method.coefficient if self.method.mode == "joint" else 1.0
+            return cloning + weight * self.pretraining_losses(batch), cloning
+        return cloning, cloning
+
+    @property
+    def pretrained(self) -> str | None:
+        """The encoder, where it is frozen."""
+        return "codes." if isinstance(self.method, UnsupervisedMethod) and self.method.mode == "frozen" else None
+
+    def pretraining_losses(self, batch: Batch) -> Tensor:
+        """The encoder's own loss, ``(K,)``, on the first state of every window."""
+        assert isinstance(self.codes, SummedEncoder)
+        return self.codes.unsupervised_loss(batch.states[:, :, 0])
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """CPC's momentum encoder follows."""
+        if isinstance(self.codes, SummedEncoder):
+            self.codes.follow()

@@ -1,0 +1,37 @@
+"""What follows a step: the next state, and whether there is more to come after it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch.data import TrajectoryDataset
+from himatch.types import Array
+
+
+class Following:
+    """The transition at every row of a packed dataset, ``(steps,)``.
+
+    ``row`` is where the next state lies: among the observations or, past their end, among ``finals`` (E, obs), what was
+    seen after an episode's last action. ``goes_on`` is zero where the episode terminated; a time limit is not an end.
+    ``known`` is False where the log stops without either, so that nobody can say what came next.
+    """
+
+    def __init__(self, dataset: TrajectoryDataset) -> None:
+        lengths, terminated = dataset.lengths, dataset.terminated
+        steps, ends = int(lengths.sum()), np.cumsum(lengths) - 1
+        self.finals: Array = dataset.final_observations
+        self.row = np.arange(1, steps + 1)
+        self.row[ends] = steps + np.arange(len(lengths))
+        self.goes_on = np.ones(steps, dtype=np.float32)
+        self.goes_on[ends[terminated]] = 0.0
+        self.known = np.ones(steps, dtype=bool)
+        self.known[ends] = terminated | dataset.has_final
+
+    def observations(self, observations: Array, rows: NDArray[np.int64]) -> Array:
+        """The next states of some rows."""
+        following, steps = self.row[rows], len(self.row)
+        inside = following < steps
+        found: Array = observations[np.where(inside, following, 0)]
+        found[~inside] = self.finals[following[~inside] - steps]
+        return found
