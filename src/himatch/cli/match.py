@@ -63,6 +63,8 @@ class Match:
     """normal(5,1), 0.5*normal(3,1)+0.5*normal(9,1), return(5000), goal(2.0), demo(FILE,3), heldout(0), ..."""
     plot: PathName = None
     """Draw target and rollouts into this .png, .pdf or .svg."""
+    video: PathName = None
+    """Film the first rollout into this .mp4 (needs ffmpeg), .gif or .webp."""
     rolling: Rolling = field(default_factory=Rolling)
 
     def run(self) -> None:
@@ -70,6 +72,10 @@ class Match:
         from rich.console import Console
 
         policy = self.rolling.load(self.run_folder)
+        if self.video is not None:
+            from himatch.matching.video import check_video
+
+            check_video(Path(self.video), policy, self.rolling.env)
         with _bar("rollouts") as progress:
             result = policy.match_all(
                 [_target(self.target, policy)],
@@ -96,6 +102,10 @@ class Match:
         )
         if self.plot is not None:
             console.print(f"picture written to {result.plot(self.plot)}", soft_wrap=True)
+        if self.video is not None:
+            with _bar("video", unit="frames") as progress:
+                path = result.video(self.video, progress=progress)
+            console.print(f"video of the first rollout written to {path}", soft_wrap=True)
 
 
 def _target(text: str, policy: Policy) -> str | Target:
@@ -179,13 +189,13 @@ def check_writable(run: str, out: str | None) -> None:
 
 
 @contextmanager
-def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar over steps of all rollouts at once."""
+def _bar(title: str, unit: str = "steps") -> Iterator[Callable[[int, int], None]]:
+    """A progress bar over steps of all rollouts at once, or whatever is counted."""
     import time
 
     from himatch.progress import progress_bar
 
-    with progress_bar(title, 1) as update:
+    with progress_bar(title, 1, unit=unit) as update:
         started = time.perf_counter()
 
         def progress(done: int, total: int) -> None:

@@ -17,7 +17,10 @@ from himatch.information import InformationStatistic
 from himatch.matching.result import MatchResult
 from himatch.rollout import EVALUATION_SEED, Conditioning, Feed, Player, make_feed, roll_out
 from himatch.simulation import Simulator, make_simulator
+from himatch.simulation.gymnasium_envs import MakeEnv
+from himatch.simulation.replaying import Replay
 from himatch.targets import Context, EpisodeReference, Mixture, Target
+from himatch.tasks import Task
 
 if TYPE_CHECKING:
     from himatch.matching.policy import Policy
@@ -82,7 +85,8 @@ def _match(
         _note_outside(target, mixture, reference)
     lengths = np.array([len(target.values(scored)) for target in targets])[numbers]
     # All targets and seeds start from the same states, so that they differ in nothing else.
-    starts = EVALUATION_SEED + seed * 1_000_000 + np.tile(np.arange(episodes), len(targets))
+    replay = replay_for(policy, env, seed)
+    starts = replay.seed + np.tile(np.arange(episodes), len(targets))
     player = Player(policy.agent, policy.normalizers, feed, numbers.shape[1])
     simulator = simulator_for(policy, numbers.size, env, threads)
     steps = 0
@@ -116,6 +120,7 @@ def _match(
                 played[0][0],
                 None if mixture is None else mixture.w1,
                 reference.support(target).outside,
+                replay,
             )
         )
     return results
@@ -154,25 +159,36 @@ def conditioning_frame(policy: Policy) -> Context | None:
 
 def simulator_for(policy: Policy, count: int, env: Environment | None, threads: int) -> Simulator:
     """Simulations of the environment the data came from, unless another one is named."""
-    task = policy.task
-    if isinstance(env, gymnasium.Env):
-        simulator = make_simulator(task, count, make_env=_copier(env))
-    elif callable(env):
-        simulator = make_simulator(task, count, make_env=env)
-    else:
-        env_id = env or policy.description["data"].get("env_id") or task.env_id
-        if env_id is None:
-            raise HimatchError(
-                f"task {task.name} has no environment to roll out in; name one (--env ID), hand over an environment, "
-                "or use policy.controller in a loop of your own"
-            )
-        simulator = make_simulator(replace(task, env_id=env_id), count, threads=threads)
+    task, make_env = _environment(policy, env)
+    simulator = make_simulator(task, count, threads=threads, make_env=make_env)
     try:
         _check_widths(policy, simulator)
     except HimatchError:
         simulator.close()
         raise
     return simulator
+
+
+def replay_for(policy: Policy, env: Environment | None, seed: int) -> Replay:
+    """How the first rollout of every target is played again."""
+    task, make_env = _environment(policy, env)
+    return Replay(task, EVALUATION_SEED + seed * 1_000_000, make_env)
+
+
+def _environment(policy: Policy, env: Environment | None) -> tuple[Task, MakeEnv | None]:
+    """The task with the environment that is meant, or a function that makes that."""
+    task = policy.task
+    if isinstance(env, gymnasium.Env):
+        return task, _copier(env)
+    if callable(env):
+        return task, env
+    env_id = env or policy.description["data"].get("env_id") or task.env_id
+    if env_id is None:
+        raise HimatchError(
+            f"task {task.name} has no environment to roll out in; name one (--env ID), hand over an environment, "
+            "or use policy.controller in a loop of your own"
+        )
+    return replace(task, env_id=env_id), None
 
 
 def _check_widths(policy: Policy, simulator: Simulator) -> None:

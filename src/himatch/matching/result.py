@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.divergences import energy_distance, wasserstein_bins, wasserstein_joint
+from himatch.simulation.replaying import Replay
 from himatch.targets import Context, Target
 from himatch.types import Array, Trajectory
 
@@ -36,6 +38,8 @@ class MatchResult:
     """W1 of the nearest mixture of training episodes, for distributions."""
     outside: float = 0.0
     """Part of the target that lies outside what the training episodes cover."""
+    replay: Replay | None = None
+    """How the first rollout is played again, to be filmed."""
 
     def pooled(self, seed: int) -> Array:
         """All feature rows of one seed's rollouts, ``(n, d)``."""
@@ -100,6 +104,15 @@ class MatchResult:
         from himatch.matching.plot import plot_match  # matplotlib is slow to import
 
         return plot_match(self, Path(path))
+
+    def video(self, path: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Path:
+        """Film the first rollout of the first seed beside what it achieves: .mp4 (by ffmpeg), .gif or .webp.
+
+        ``progress`` gets the number of pictures done and to do.
+        """
+        from himatch.matching.video import film
+
+        return film(self, Path(path), progress=progress)
 
 
 def w1(rows: Array, values: Array, frame: Context) -> float:

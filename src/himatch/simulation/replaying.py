@@ -1,0 +1,135 @@
+"""An episode played again, to be looked at: the same environment, initial state and actions give the same states."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from himatch.errors import HimatchWarning, SimulationError
+from himatch.simulation.gymnasium_envs import MakeEnv, environment_makers
+from himatch.simulation.opengl import VARIABLE, opengl_backend
+from himatch.simulation.views import Image, RobotView, View, camera_of
+from himatch.tasks import Task
+from himatch.tasks.notices import quiet_loading
+from himatch.types import Trajectory
+
+PACE = 1 / 30  # seconds a step takes where the environment does not say
+SAME = 1e-3  # observations that differ by less are those of the same episode
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What it takes to play an episode again besides its actions."""
+
+    task: Task
+    seed: int
+    make_env: MakeEnv | None = None
+    """Makes the environment, where it is not the task's."""
+
+    @contextmanager
+    def open(self, size: tuple[int, int]) -> Iterator[Stage]:
+        """The environment, ready to be looked at in pictures of ``(width, height)``."""
+        if self.make_env is None and camera_of(self.task.env_id) is not None:
+            opengl_backend()  # before MuJoCo is imported, which stumbles over a MUJOCO_GL that is not there
+        with quiet_loading(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # data of an older environment is no mistake
+            make = self.make_env or environment_makers(self.task, [self.task.env_kwargs])[0]
+            env = make()
+        view: View | None = None
+        try:
+            env, view = _viewed(env, size, self.task.env_id or self.task.name)
+            yield Stage(env, view, self.seed)
+        finally:
+            if isinstance(view, RobotView):
+                view.close()
+            env.close()
+
+    def check(self) -> None:
+        """Refuse an environment that cannot be looked at, before anybody waits for its rollouts."""
+        with self.open((32, 32)) as stage:
+            stage.first()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """An environment that is being looked at."""
+
+    env: gymnasium.Env[Any, Any]
+    view: View
+    seed: int
+
+    @property
+    def dt(self) -> float:
+        """Seconds that a step of the environment takes."""
+        own = getattr(self.env.unwrapped, "dt", None)
+        if isinstance(own, float) and own > 0:
+            return own
+        rate = self.env.metadata.get("render_fps")
+        return 1.0 / rate if rate else PACE
+
+    def first(self) -> Image:
+        """The initial state."""
+        self.env.reset(seed=self.seed)
+        return self.view()
+
+    def play(self, episode: Trajectory, steps: Collection[int]) -> Iterator[tuple[int, Image]]:
+        """The states before these steps, in turn."""
+        wanted, same = set(steps), True
+        seen, _ = self.env.reset(seed=self.seed)
+        for step in range(max(wanted) + 1):
+            logged = episode.observations[step]
+            if same and not np.allclose(np.ravel(seen)[: len(logged)], logged, rtol=SAME, atol=SAME):
+                same = False
+                warnings.warn(
+                    f"the environment does not repeat its episodes: from step {step} on the pictures show another one "
+                    "than the numbers",
+                    HimatchWarning,
+                    2,
+                )
+            if step in wanted:
+                yield step, self.view()
+            seen, *_ = self.env.step(episode.actions[step])
+
+
+def _viewed(env: gymnasium.Env[Any, Any], size: tuple[int, int], name: str) -> tuple[gymnasium.Env[Any, Any], View]:
+    """Known robots from a camera of ours, everything else as it draws itself."""
+    spec = env.spec
+    camera = None if spec is None else camera_of(spec.id)
+    inner: Any = env.unwrapped
+    if camera is not None:
+        return env, RobotView(inner.model, inner.data, camera, size)
+    if env.render_mode != "rgb_array":
+        if spec is None or "rgb_array" not in env.metadata.get("render_modes", ()):
+            raise SimulationError(
+                f"{name} draws no pictures of itself, so there is no video of it; give it the render mode rgb_array"
+            )
+        env.close()
+        env = gymnasium.make(spec, render_mode="rgb_array")
+    if hasattr(inner, "mujoco_renderer"):
+        os.environ[VARIABLE] = opengl_backend()  # else Gymnasium tries a window first
+    return env, _own_view(env, name)
+
+
+def _own_view(env: gymnasium.Env[Any, Any], name: str) -> View:
+    """What the environment draws, checked."""
+
+    def view() -> Image:
+        try:
+            drawn = np.asarray(env.render())
+        except Exception as reason:  # the user's environment, or a library that it draws with
+            detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
+            raise SimulationError(f"{name} cannot draw itself ({detail})") from reason
+        if drawn.ndim != 3 or drawn.shape[2] != 3 or drawn.dtype != np.uint8:
+            raise SimulationError(
+                f"{name} must draw an array of bytes (height, width, 3), got {drawn.dtype} of shape {drawn.shape}"
+            )
+        return drawn
+
+    return view
