@@ -22,6 +22,7 @@ from himatch.cli.experts import Experts
 from himatch.cli.interchange import Export, ImportWeights, Push
 from himatch.cli.make import Collect, List, Make
 from himatch.cli.match import Evaluate, Match
+from himatch.cli.models import Models
 from himatch.cli.quickstart import Quickstart
 from himatch.cli.report import Report
 from himatch.cli.train import Train
@@ -65,6 +66,7 @@ Program = (
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Experts, tyro.conf.subcommand("experts")]
+    | Annotated[Models, tyro.conf.subcommand("models")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Push, tyro.conf.subcommand("push")]
     | Annotated[ImportWeights, tyro.conf.subcommand("import")]

@@ -11,6 +11,7 @@ from himatch.errors import DataError
 from himatch.hub import HubName, fetch, is_hub_name
 from himatch.information import InformationStatistic, LearnedStatistic
 from himatch.matching.policy import Policy
+from himatch.models import find_model, model_names
 from himatch.nn.policy import ModelConfig
 from himatch.nn.tensors import read_tensors
 from himatch.policy import run_folder as files
@@ -22,12 +23,16 @@ from himatch.tasks import Task
 
 
 def find_run(run: str | Path) -> Path:
-    """The folder of a run: the one named, or for ``hf:USER/NAME[@REVISION]`` a copy in the Hub's cache.
+    """The folder of a run: the one named, a bundled model, or a copy of ``hf:USER/NAME[@REVISION]`` in the Hub's cache.
 
     Wherever a run is asked for, this says where it lies. Only what can be read without running code is fetched.
     """
     if not is_hub_name(run):
-        return Path(run)
+        folder = Path(run) if Path(run).exists() else find_model(run)
+        if folder is None:
+            known = ", ".join(model_names())
+            raise DataError(f"{run} is not a run folder, nor a model that comes with himatch (those are {known})")
+        return folder
     name = HubName.parse(str(run))
     folder = fetch(name, files.PORTABLE)
     if not (folder / files.RUN).is_file():
@@ -38,7 +43,8 @@ def find_run(run: str | Path) -> Path:
 def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: str | torch.device = "cpu") -> Policy:
     """Load all seeds of a run: the weights that did best on the validation slice, or the last ones.
 
-    ``run`` is a run folder, or ``hf:USER/NAME`` (``@REVISION`` for one of its branches, tags or commits) on the Hub.
+    ``run`` is a run folder, a model of ``himatch models list``, or ``hf:USER/NAME`` on the Hub (``@REVISION`` for a
+    branch, tag or commit).
     """
     folder = find_run(run)
     description = files.read_run(folder)

@@ -48,3 +48,19 @@ def read_reference(folder: Path, name: str, task: Task) -> EpisodeReference:
     context = Context(resolve_feature(name, task), Bins(tuple(low), tuple(high), count), horizon)
     indices = part["indices"].to(torch.int16).numpy()
     return EpisodeReference(context, indices, part["lengths"].numpy(), part["totals"].numpy(), part["finals"].numpy())
+
+
+def thin_references(folder: Path, out: Path, kept: int) -> None:
+    """Write ``kept`` of a run's episodes, evenly spaced, into another folder; all of them if there are no more."""
+    tensors = read_tensors(folder / EPISODES)
+    thinned = dict(tensors)
+    for key in tensors:
+        name, _, what = key.rpartition("/")
+        lengths = tensors[f"{name}/lengths"]
+        chosen = torch.linspace(0, len(lengths) - 1, min(kept, len(lengths))).round().long()
+        if what == "indices":
+            owner = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+            thinned[key] = tensors[key][torch.isin(owner, chosen)]
+        elif what in ("lengths", "totals", "finals"):
+            thinned[key] = tensors[key][chosen]
+    write_tensors(out / EPISODES, thinned)

@@ -1,0 +1,105 @@
+"""``himatch models``: pretrained policies."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from himatch.cli.data import Import
+from himatch.cli.match import RunFolder
+
+
+@dataclass
+class List:
+    """Show the policies that come with himatch, or those in a folder of your own, and how well they match."""
+
+    folder: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")] = None
+    """Folder of folders that himatch models bundle wrote."""
+    markdown: bool = False
+    """Print the table as Markdown, with the commands that trained them."""
+
+    def run(self) -> None:
+        """Print the cards as a table."""
+        from himatch.errors import DataError
+        from himatch.models import markdown, read_cards
+
+        cards = read_cards(self.folder)
+        if not cards:
+            raise DataError(f"{self.folder or 'this installation'} has no models; himatch models bundle writes some")
+        if self.markdown:
+            print(markdown(cards))
+            return
+        from rich.console import Console
+        from rich.table import Table
+
+        groups = list(dict.fromkeys(group for card in cards for group in card.w1))
+        first = cards[0]
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left")
+        table.title = f"W1 to {first.targets} held-out episodes, {first.episodes} rollouts each"
+        for name in ("model", "task", "method", "feature"):
+            table.add_column(name, header_style="bold", no_wrap=True)
+        for name in (*groups, "mixture", "MB"):
+            table.add_column(name, header_style="bold", justify="right", no_wrap=True)
+        for card in cards:
+            numbers = [f"{card.w1[group]:.3f}" for group in groups]
+            numbers += [f"{card.mixture['total']:.3f}", f"{card.size / 1e6:.1f}"]
+            table.add_row(card.name, card.task, card.method, card.feature, *numbers)
+        console = Console(highlight=False) if sys.stdout.isatty() else Console(width=120, highlight=False)
+        console.print(table)
+        console.print(f'himatch match {first.name} --target "..." or himatch.load("{first.name}") uses one')
+
+
+@dataclass
+class Bundle:
+    """Cut a run down to what matching needs, and evaluate that on the run's held-out episodes."""
+
+    run_folder: RunFolder
+    """Folder that himatch train wrote."""
+    out: Annotated[str, tyro.conf.arg(metavar="DIR")]
+    """Folder to write."""
+    seed: Annotated[int | None, tyro.conf.arg(metavar="S")] = None
+    """Which seed; the first by default."""
+    feature: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """What is scored; by default what the run was trained to match."""
+    kept: Annotated[int, tyro.conf.arg(metavar="N")] = 200
+    """Training episodes that stay, as the reference of planned conditioning."""
+    episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 20
+    """Rollouts for each held-out episode."""
+    imports: Import = ()
+    """Python file (or module) that registers tasks of your own."""
+
+    def run(self) -> None:
+        """Cut, write, evaluate."""
+        from himatch.cli.match import bar
+        from himatch.interchange.bundling import bundle
+        from himatch.models import read_card
+        from himatch.tasks import import_tasks
+
+        for module in self.imports:
+            import_tasks(module)
+        with bar("rollouts") as progress:
+            policy = bundle(
+                self.run_folder,
+                self.out,
+                seed=self.seed,
+                feature=self.feature,
+                kept=self.kept,
+                episodes=self.episodes,
+                progress=progress,
+            )
+        card = read_card(policy.folder)
+        print(f"{card.name}, {card.size / 1e6:.1f} MB: W1 {card.w1['total']:.3f} to {card.targets} held-out episodes")
+
+
+@dataclass
+class Models:
+    """List pretrained policies, or make one of a run."""
+
+    command: Annotated[List, tyro.conf.subcommand("list")] | Annotated[Bundle, tyro.conf.subcommand("bundle")]
+
+    def run(self) -> None:
+        """Run the command below this one."""
+        self.command.run()

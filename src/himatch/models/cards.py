@@ -1,0 +1,91 @@
+"""Which pretrained policies there are and what their cards say, read without PyTorch.
+
+A model is a run folder cut down to what matching needs (``himatch models bundle``): weights of one seed in half
+precision, some of the training episodes, and ``evaluation.json``, which was found with these very files.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from himatch.files import reading
+
+BUNDLED = Path(__file__).parent / "bundled"
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """What is known about a model. ``w1`` and ``mixture`` by group of held-out targets, and in ``total``."""
+
+    name: str
+    method: str
+    task: str
+    feature: str
+    w1: dict[str, float]
+    mixture: dict[str, float]
+    targets: int
+    episodes: int
+    data: str
+    data_episodes: int
+    data_hash: str
+    command: str
+    size: int
+
+
+def model_names(folder: Path = BUNDLED) -> list[str]:
+    """The models in a folder of models, those that come with himatch by default."""
+    return sorted(path.parent.name for path in folder.glob("*/run.json"))
+
+
+def find_model(name: str | Path) -> Path | None:
+    """The run folder of a bundled model."""
+    return BUNDLED / str(name) if str(name) in model_names() else None
+
+
+def read_cards(folder: str | Path | None = None) -> list[ModelCard]:
+    """The cards of all models in a folder."""
+    return [read_card(Path(folder or BUNDLED) / name) for name in model_names(Path(folder or BUNDLED))]
+
+
+def read_card(folder: Path) -> ModelCard:
+    """One model's card."""
+    with reading(str(folder)):
+        run = json.loads((folder / "run.json").read_text())
+        found = json.loads((folder / "evaluation.json").read_text())
+        targets = found["targets"]
+        groups = {group: [t for t in targets if group in (t["group"], "total")] for group in found["summary"]}
+        return ModelCard(
+            folder.name,
+            run["method"]["name"],
+            run["task"]["name"],
+            found["feature"],
+            {group: found["summary"][group]["mean"] for group in groups},
+            {group: sum(t["reference"] for t in chosen) / len(chosen) for group, chosen in groups.items()},
+            len(targets),
+            targets[0]["episodes"],
+            run["data"]["source"],
+            run["data"]["episodes"],
+            run["data"]["hash"],
+            run["bundled"]["command"],
+            sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+        )
+
+
+def markdown(cards: list[ModelCard]) -> str:
+    """The cards as a table, and the command that trained each."""
+    groups = list(dict.fromkeys(group for card in cards for group in card.w1))
+    columns = " | ".join(f"W1, {group}" for group in groups)
+    lines = [
+        f"| model | method | scored on | {columns} | mixture | training data (sha256) | MB |",
+        "|---" * (len(groups) + 6) + "|",
+    ]
+    for card in cards:
+        scores = " | ".join(f"{card.w1[group]:.3f}" for group in groups)
+        lines.append(
+            f"| `{card.name}` | {card.method} | {card.feature} | {scores} | {card.mixture['total']:.3f} | "
+            f"{card.data}, {card.data_episodes:,} episodes ({card.data_hash[:12]}) | {card.size / 1e6:.1f} |"
+        )
+    commands = "\n".join(card.command.replace("--out RUN", f"--out runs/{card.name}") for card in cards)
+    return "\n".join(lines) + f"\n\n```\n{commands}\n```"

@@ -1,0 +1,118 @@
+"""Pretrained policies: those that come with himatch do what their cards say, and a run becomes one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from untrained import fallen_hoppers
+
+import himatch as hm
+from himatch.cli import main
+from himatch.errors import DataError, HimatchError
+from himatch.interchange.bundling import bundle
+from himatch.models import model_names, read_card, read_cards
+from himatch.nn.tensors import read_tensors
+
+ROOT = Path(__file__).parents[2]
+Run = Callable[..., tuple[int, str, str]]
+SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = hm.load_dataset(fallen_hoppers(range(24)), "hopper")
+    folder = tmp_path_factory.mktemp("models") / "run"
+    return hm.train(hm.CDT("x_velocity"), hm.paper_split(data), out=folder, seeds=2, **SMALL).folder
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return run
+
+
+def test_what_comes_with_himatch_is_small_and_has_cards() -> None:
+    cards = {card.name: card for card in read_cards()}
+    assert set(cards) == {"halfcheetah-cdt", "hopper-cdt", "walker2d-cdt", "halfcheetah-bdt"}
+    assert all(card.size < 4_000_000 for card in cards.values())
+    assert sum(card.size for card in cards.values()) < 15_000_000
+    for card in cards.values():
+        assert (card.targets, card.episodes, card.feature) == (10, 20, "x_velocity")
+        assert len(card.data_hash) == 64
+        assert card.command.startswith(f"himatch train --method {card.method} ")
+
+
+@pytest.mark.parametrize(("name", "slow", "fast"), [("halfcheetah-cdt", 4.0, 10.5), ("walker2d-cdt", 1.5, 3.1)])
+def test_a_model_does_as_it_is_told(name: str, slow: float, fast: float) -> None:
+    policy, rng = hm.load(name), np.random.default_rng(0)
+    asked = [rng.normal(mean, 0.5, 200) for mean in (slow, fast)]
+    results = policy.match_all(asked, episodes=2, threads=1)
+    means = [np.concatenate([np.ravel(e)[100:] for seed in result.features for e in seed]).mean() for result in results]
+    assert means[1] - means[0] > 0.6 * (fast - slow)
+
+
+def test_a_run_becomes_a_model(trained: Path, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "models" / "fallen"
+    code, printed, err = run("models", "bundle", trained, "--out", out, "--seed", 1, "--kept", 5, "--episodes", 2)
+    assert (code, "MB: W1" in printed) == (0, True), err
+    whole, model = hm.load(trained), hm.load(out)
+    assert model.seeds == (1,)
+    for name, stored in read_tensors(out / "seed-1" / "best.safetensors").items():
+        assert stored.dtype == torch.float16
+        original = read_tensors(trained / "seed-1" / "best.safetensors")[name]
+        torch.testing.assert_close(stored.float(), original, rtol=1e-3, atol=1e-5)
+    thinned, reference = model.reference(), whole.reference()
+    assert len(thinned.lengths) == 5
+    ends = np.cumsum(reference.lengths)
+    last = reference.indices[ends[-1] - reference.lengths[-1] :]
+    assert np.array_equal(thinned.indices[-thinned.lengths[-1] :], last)  # the last one stays, with its own steps
+    assert thinned.lengths.sum() == len(thinned.indices)
+    card = read_card(out)
+    content = json.loads((out / "evaluation.json").read_text())
+    assert card.w1["total"] == pytest.approx(np.mean([target["w1"] for target in content["targets"]]))
+    code, printed, _ = run("models", "list", out.parent)
+    assert (code, "fallen" in printed) == (0, True)
+    held_out = whole.held_out
+    assert held_out is not None
+    assert np.isfinite(model.match(hm.demo(held_out[0]), episodes=1, conditioning="planned", feature="x_velocity").w1)
+
+
+def test_what_cannot_become_a_model(trained: Path, run: Run, tmp_path: Path) -> None:
+    with pytest.raises(HimatchError, match="no seed 7; it has 0, 1"):
+        bundle(trained, tmp_path / "out", seed=7)
+    data = hm.load_dataset(fallen_hoppers(range(16)), "hopper")
+    bare = hm.train(hm.BC(), data, out=tmp_path / "bare", split="none", **SMALL).folder
+    code, _, err = run("models", "bundle", bare, "--out", tmp_path / "out")
+    assert (code, "no held-out episodes" in err) == (2, True)
+    assert not (tmp_path / "out").exists()
+    code, _, err = run("models", "list", tmp_path / "nothing")
+    assert (code, "has no models" in err) == (2, True)
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(DataError, match=r"nor a model that comes with himatch .*hopper-cdt"):
+        hm.load("humanoid-cdt")
+
+
+def test_a_folder_of_that_name_wins(trained: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hopper-cdt").symlink_to(trained)
+    assert hm.load("hopper-cdt").seeds == (0, 1)
+
+
+def test_the_table_of_models_is_up_to_date(run: Run) -> None:
+    """Mend it with the output of himatch models list --markdown."""
+    _, printed, _ = run("models", "list", "--markdown")
+    assert printed.count("\n| `") == len(model_names())
+    assert printed.strip() in (ROOT / "docs" / "models.md").read_text()
