@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+import re
 import signal
 from pathlib import Path
 
 import pytest
 
 import himatch as hm
-from himatch import quickstart
 from himatch.errors import HimatchError
+from himatch.quickstart import stages
 from himatch.training import loop
 
 
@@ -24,28 +25,32 @@ def test_quickstart_interrupted_continued_and_again(
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(loop.Engine, "_one_step", signalled)
+    monkeypatch.setattr(stages, "ROLLOUTS", 1)
     with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
-        quickstart.run_quickstart(tmp_path, episodes=16, steps=4)
+        stages.run_quickstart(tmp_path, episodes=16, steps=4)
     assert done == 2
     folder = tmp_path / "halfcheetah-medium-expert-16-0-v0"
     first = hm.load_dataset(folder)
     assert first.returns[:8].max() < 5000 < 8000 < first.returns[8:].min()  # medium, then expert
 
-    monkeypatch.setattr(quickstart, "make_dataset", lambda *_, **__: pytest.fail("the dataset was there already"))
-    quickstart.run_quickstart(tmp_path, episodes=16, steps=4)
+    monkeypatch.setattr(stages, "make_dataset", lambda *_, **__: pytest.fail("the dataset was there already"))
+    stages.run_quickstart(tmp_path, episodes=16, steps=4)
     assert done == 8  # two policies, no step taken twice
     output = capsys.readouterr().out
     assert "episodes    16" in output
-    for text in (*quickstart.TARGETS, "mixture", "planned", "held-out expert episode"):
-        assert text in output
-    assert (tmp_path / "dataset.png").exists()
-    assert (tmp_path / "match.png").exists()
+    page = (tmp_path / "quickstart.html").read_text()
+    for text in (*stages.TARGETS, "mixture", "planned", "held-out expert episode", "pretrained CDT"):
+        assert text in page
+    assert "pretrained" in output
+    trained = hm.load(tmp_path / "halfcheetah-medium-expert-16-0-v0-cpu-4-steps" / "cdt")
+    assert trained.description["data"]["hash"][:16] in page
+    assert not re.search(r'(?:src|href)="(?!data:|#)', page)  # nothing to fetch
 
-    quickstart.run_quickstart(tmp_path, episodes=16, steps=4)
+    stages.run_quickstart(tmp_path, episodes=16, steps=4)
     assert done == 8  # the policies were there already
     assert hm.load_dataset(folder).content_hash == first.content_hash
 
 
 def test_too_few_episodes(tmp_path: Path) -> None:
     with pytest.raises(HimatchError, match="15"):
-        quickstart.run_quickstart(tmp_path, episodes=3)
+        stages.run_quickstart(tmp_path, episodes=3)

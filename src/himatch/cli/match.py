@@ -58,7 +58,7 @@ class Match:
     """Roll a policy out under one target and compare what happened with it."""
 
     run_folder: RunFolder
-    """Folder that himatch train wrote, or hf:USER/NAME."""
+    """Folder that himatch train wrote, a model of himatch models list, or hf:USER/NAME."""
     target: Annotated[str, tyro.conf.arg(metavar="EXPR")]
     """normal(5,1), 0.5*normal(3,1)+0.5*normal(9,1), return(5000), goal(2.0), demo(FILE,3), heldout(0), ..."""
     plot: PathName = None
@@ -76,7 +76,7 @@ class Match:
             from himatch.matching.video import check_video
 
             check_video(Path(self.video), policy, self.rolling.env)
-        with _bar("rollouts") as progress:
+        with bar("rollouts") as progress:
             result = policy.match_all(
                 [_target(self.target, policy)],
                 episodes=self.rolling.episodes,
@@ -103,7 +103,7 @@ class Match:
         if self.plot is not None:
             console.print(f"picture written to {result.plot(self.plot)}", soft_wrap=True)
         if self.video is not None:
-            with _bar("video", unit="frames") as progress:
+            with bar("video", unit="frames") as progress:
                 path = result.video(self.video, progress=progress)
             console.print(f"video of the first rollout written to {path}", soft_wrap=True)
 
@@ -130,7 +130,7 @@ class Evaluate:
     """Roll a policy out under many targets; writes evaluation.json and prints the table."""
 
     run_folder: RunFolder
-    """Folder that himatch train wrote, or hf:USER/NAME."""
+    """Folder that himatch train wrote, a model of himatch models list, or hf:USER/NAME."""
     targets: Annotated[str, tyro.conf.arg(metavar="heldout|shift|synthetic|FILE")] = "heldout"
     """The run's held-out episodes, those moved by -3 to 3 bins, Gaussians, or a file with one expression a line."""
     out: PathName = None
@@ -147,7 +147,7 @@ class Evaluate:
         check_writable(self.run_folder, self.out)
         policy = self.rolling.load(self.run_folder)
         targets = named_targets(policy, self.targets)
-        with _bar("rollouts") as progress:
+        with bar("rollouts") as progress:
             found = evaluate(
                 policy,
                 targets,
@@ -189,7 +189,7 @@ def check_writable(run: str, out: str | None) -> None:
 
 
 @contextmanager
-def _bar(title: str, unit: str = "steps") -> Iterator[Callable[[int, int], None]]:
+def bar(title: str, unit: str = "steps") -> Iterator[Callable[[int, int], None]]:
     """A progress bar over steps of all rollouts at once, or whatever is counted."""
     import time
 

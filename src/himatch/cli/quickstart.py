@@ -10,16 +10,16 @@ import tyro
 
 @dataclass
 class Quickstart:
-    """Make a small HalfCheetah dataset, look at it, train a BC and a CDT on it, and have both match distributions."""
+    """Make a HalfCheetah dataset, train a BC and a CDT on it, and have them and a pretrained CDT match distributions."""
 
     out: Annotated[str, tyro.conf.arg(metavar="DIR")] = "quickstart"
-    """Folder for the dataset, the pictures and the run folders."""
+    """Folder for the dataset, the run folders and the page."""
     episodes: int = 100
     """Episodes to make, half of them by a medium agent, half by an expert."""
     seed: int = 0
     """Seed of initial states and actions."""
-    steps: int = 6000
-    """Gradient steps of each policy."""
+    steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Gradient steps of each policy; by default those of the preset (cpu, or fast on a GPU)."""
 
     def run(self) -> None:
         """Run it."""

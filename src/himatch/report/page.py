@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from itertools import groupby
 
 from himatch.benchmark.results import JobResult
 from himatch.report import wording
 from himatch.report.captions import data_used, effort
+from himatch.report.document import block, document, figure
 from himatch.report.figures import Picture
 from himatch.report.layouts import Layout
 from himatch.report.paper import paper_tables
@@ -50,36 +50,11 @@ def page(
     links += [("failed", "Failed")] if failures else []
     links += [("not-run", "Not run")] if not_run else []
     links += [("provenance", "Provenance")]
-    entries = "".join(f'<li><a href="#{key}">{escape(text)}</a></li>' for key, text in links)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>
-{(files("himatch.report") / "page.css").read_text()}</style>
-</head>
-<body>
-<div class="frame">
-<header>
-<h1>{escape(title)}</h1>
-<p class="lede">{len(results)} results. {escape(effort(results))} Data: {escape(used)}
-(<a href="#provenance">provenance</a>).</p>
-</header>
-<nav aria-label="Contents"><details open><summary>Contents</summary><ol>{entries}</ol></details></nav>
-<main>
-{LEGEND}
-{"".join(sections)}
-</main>
-</div>
-</body>
-</html>
-"""
-
-
-def _block(key: str, title: str, body: str) -> str:
-    return f'<section id="{key}">\n<h2>{escape(title)}</h2>\n{body}</section>\n'
+    lede = (
+        f"{len(results)} results. {escape(effort(results))} Data: {escape(used)}\n"
+        '(<a href="#provenance">provenance</a>).'
+    )
+    return document(title, lede, links, LEGEND + "\n" + "".join(sections))
 
 
 def _source(text: str) -> str:
@@ -92,16 +67,16 @@ def _section(table: Table, pictures: Sequence[Picture]) -> str:
     body = (
         _source(f"Table <code>{table.label}</code> of the paper · suite <code>{layout.suite}</code>")
         + f'<p class="caption">{escape(table.caption)}</p>\n{_table(table)}{notes}'
-        + "".join(map(_figure, pictures))
+        + "".join(map(figure, pictures))
     )
-    return _block(table.label, layout.title, body)
+    return block(table.label, layout.title, body)
 
 
 def _datasets(pictures: Sequence[Picture], results: Sequence[JobResult]) -> str:
     used = "; ".join(map(str, data_used(results)))
     source = _source("Figure <code>dataset</code> of the paper · suite <code>data</code>")
-    body = f'{source}<p class="caption">Data: {escape(used)}.</p>\n{"".join(map(_figure, pictures))}'
-    return _block("dataset", "Datasets", body)
+    body = f'{source}<p class="caption">Data: {escape(used)}.</p>\n{"".join(map(figure, pictures))}'
+    return block("dataset", "Datasets", body)
 
 
 def _table(table: Table) -> str:
@@ -155,10 +130,6 @@ def _paper(cell: Cell, table: Table) -> str:
     return f'<span class="p" title="the paper: {full}">paper {wording.number(cell.paper.mean, table)}{mark}</span>'
 
 
-def _figure(picture: Picture) -> str:
-    return f'<figure id="{picture.name}">{picture.svg}<figcaption>{escape(picture.caption)}</figcaption></figure>\n'
-
-
 def _glance(tables: Sequence[Table]) -> str:
     """One line for each table: the best method there, the paper's figure for it and what is left."""
     lines = "".join(_glance_row(table) for table in tables if table.layout.measure == "w1")
@@ -169,7 +140,7 @@ def _glance(tables: Sequence[Table]) -> str:
         f'<div class="scroll"><table class="glance"><thead><tr><th>Table</th>{heads}</tr></thead>\n'
         f"<tbody>{lines}</tbody></table></div>\n"
     )
-    return _block("glance", "At a glance", body) if lines else ""
+    return block("glance", "At a glance", body) if lines else ""
 
 
 def _glance_row(table: Table) -> str:
@@ -194,7 +165,7 @@ def _glance_row(table: Table) -> str:
 
 def _failed(failures: Mapping[str, str]) -> str:
     items = "".join(f"<li><code>{escape(key)}</code>: {escape(why)}</li>\n" for key, why in failures.items())
-    return _block("failed", "Failed", f'<ul class="plain">\n{items}</ul>\n')
+    return block("failed", "Failed", f'<ul class="plain">\n{items}</ul>\n')
 
 
 def _not_run(layouts: Sequence[Layout]) -> str:
@@ -202,4 +173,4 @@ def _not_run(layouts: Sequence[Layout]) -> str:
         f"<li>{escape(layout.title)}, table <code>{layout.label}</code>: suite <code>{layout.suite}</code></li>\n"
         for layout in layouts
     )
-    return _block("not-run", "Not run", f'<ul class="plain">\n{items}</ul>\n')
+    return block("not-run", "Not run", f'<ul class="plain">\n{items}</ul>\n')

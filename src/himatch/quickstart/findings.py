@@ -1,0 +1,40 @@
+"""What the quickstart found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from himatch.matching import MatchResult, Policy
+from himatch.rollout import Conditioning
+
+HELD_OUT = 2  # the first targets
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A policy and how it is told its targets."""
+
+    name: str
+    policy: Policy
+    conditioning: Conditioning
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Results of every policy, by its name, in the order of the targets."""
+
+    asked: tuple[Asked, ...]
+    targets: tuple[str, ...]
+    results: dict[str, list[MatchResult]]
+
+    def mixture(self, target: int) -> float:
+        """What the nearest mixture of training episodes would reach."""
+        reference = next(iter(self.results.values()))[target].reference
+        assert reference is not None
+        return reference
+
+    def held_out_mean(self, name: str) -> float:
+        """A policy's mean W1 over the held-out episodes."""
+        return float(np.mean([result.w1 for result in self.results[name][:HELD_OUT]]))

@@ -1,0 +1,114 @@
+"""The stages: make data, look at it, train a BC and a CDT, and ask them and a pretrained CDT for x-velocities."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from himatch.data import Split, load_dataset, make_dataset, paper_split
+from himatch.errors import HimatchError, HimatchWarning
+from himatch.inspection import inspect_dataset, show_report
+from himatch.matching import MatchResult, Policy, load
+from himatch.matching.video import clip
+from himatch.policy import BC, CDT
+from himatch.progress import progress_bar
+from himatch.quickstart.findings import Asked, Findings
+from himatch.quickstart.page import write_page
+from himatch.targets import Target, demo, parse_target
+from himatch.training import Interrupted, train
+
+DATASET, PRETRAINED = "halfcheetah-medium-expert", "halfcheetah-cdt"
+# Between the paces of the two agents (4 and 11), and half the time each of them.
+TARGETS = ("normal(5,1)", "0.5*normal(4,1)+0.5*normal(11,1)")
+ROLLOUTS = 5
+
+
+def run_quickstart(out: str | Path, episodes: int = 100, seed: int = 0, steps: int | None = None) -> Path:
+    """Run every stage; what is already there is reused, what was interrupted is continued. Returns the page.
+
+    ``steps`` of ``None`` are those of the preset: ``cpu``, or ``fast`` where there is a GPU.
+    """
+    if episodes < 15:
+        raise HimatchError(f"the paper's split needs at least 15 episodes, got {episodes}")
+    out, console = Path(out), Console()
+    folder = out / f"{DATASET}-{episodes}-{seed}-v0"
+    if not folder.exists():
+        make_dataset(DATASET, folder, episodes=episodes, seed=seed)
+    dataset = load_dataset(folder)
+    show_report(inspect_dataset(dataset), console)
+    split = paper_split(dataset)
+    preset = "fast" if torch.cuda.is_available() else "cpu"
+    runs = out / f"{folder.name}-{preset}{'' if steps is None else f'-{steps}-steps'}"
+    try:
+        policies = _train(split, runs, preset, steps)
+    except Interrupted:
+        raise KeyboardInterrupt(f"what is done is kept in {out}; the same command goes on from there") from None
+    findings = _match(policies, _targets(split))
+    _show(findings, console)
+    with console.status("drawing"):
+        page = write_page(findings, _film(findings, out), out / "quickstart.html")
+    console.print(f"dataset: {folder}\npage: {page}", highlight=False, soft_wrap=True)
+    return page
+
+
+def _train(split: Split, out: Path, preset: str, steps: int | None) -> dict[str, Policy]:
+    """A BC, which is told nothing, a Categorical DT, which is told the distribution, and one that is there already."""
+    given = {} if steps is None else {"steps": steps}
+    made = [
+        train(method, split, out=out / method.name, preset=preset, resume=True, **given)  # type: ignore[arg-type]
+        for method in (BC(), CDT("x_velocity"))
+    ]
+    return {"BC": made[0], "CDT": made[1], "pretrained CDT": load(PRETRAINED)}
+
+
+def _targets(split: Split) -> dict[str, Target]:
+    """Two held-out episodes, one of each agent, and two distributions that nobody has shown."""
+    slow = int(np.argmin(split.held_out.returns))
+    episodes: dict[str, Target] = {
+        "held-out expert episode": demo(split.held_out[0]),
+        "held-out medium episode": demo(split.held_out[slow]),
+    }
+    return episodes | {text: parse_target(text) for text in TARGETS}
+
+
+def _match(policies: dict[str, Policy], targets: dict[str, Target]) -> Findings:
+    """Every policy told every target as the paper does it, and the CDTs by way of the nearest mixture of episodes."""
+    asked = [Asked(name, policy, "open") for name, policy in policies.items()]
+    asked += [Asked(f"{a.name}, planned", a.policy, "planned") for a in asked if a.policy.statistic is not None]
+    found: dict[str, list[MatchResult]] = {}
+    with warnings.catch_warnings(), progress_bar("rollouts", len(asked), unit="policies") as update:
+        warnings.simplefilter("ignore", HimatchWarning)  # the table says what lies outside the data
+        for done, a in enumerate(asked, start=1):
+            found[a.name] = a.policy.match_all(
+                list(targets.values()), episodes=ROLLOUTS, conditioning=a.conditioning, feature="x_velocity"
+            )
+            update(done, 0.0, a.name)
+    return Findings(tuple(asked), tuple(targets), found)
+
+
+def _show(findings: Findings, console: Console) -> None:
+    table = Table(title="x_velocity: distance of the rollouts from the target (W1)", title_justify="left", box=None)
+    table.add_column("target", header_style="bold", overflow="fold")
+    for name in ("mixture", *findings.results):
+        table.add_column(name, justify="right", header_style="bold")
+    for row, name in enumerate(findings.targets):
+        table.add_row(name, f"{findings.mixture(row):.3f}", *(f"{r[row].w1:.3f}" for r in findings.results.values()))
+    means = (f"{findings.held_out_mean(name):.3f}" for name in findings.results)
+    table.add_row("[bold]mean of the held-out[/]", "", *means)
+    console.print(table)
+    console.print(
+        "mixture: the nearest mixture of whole training episodes, what time-sharing can reach; planned: told that\n"
+        "mixture part by part instead of the target itself",
+        soft_wrap=True,
+        highlight=False,
+    )
+
+
+def _film(findings: Findings, out: Path) -> Path | None:
+    """The pretrained CDT on its way through the two-mode target, where robots can be drawn."""
+    return clip(findings.results["pretrained CDT, planned"][-1], out / "cheetah.webp")
