@@ -16,7 +16,7 @@ import himatch as hm
 from himatch.errors import HimatchWarning
 from himatch.matching import MatchResult, Policy
 from himatch.matching.charts import Course, Histogram, Plane
-from himatch.matching.panel import Panel, _lines
+from himatch.matching.panel import Panel, _lines, _text
 from himatch.matching.video import LARGE, SMALL
 
 
@@ -67,7 +67,7 @@ def test_the_number_is_w1_of_the_steps_so_far(policy: Policy) -> None:
     assert texts(panel, len(phi) - 1)[0] == f"{result.w1:.2f}"
     half = replace(result, features=((phi[: len(phi) // 2],),))
     assert texts(panel, len(phi) // 2 - 1)[0] == f"{half.w1:.2f}"
-    assert texts(panel, 0)[1:3] == [f"{phi[0, 0]:.2f}", "0.0 s"]
+    assert texts(panel, 0)[1:3] == [f"{phi[0, 0]:.2f}".replace("-", "\N{MINUS SIGN}"), "0.0 s"]
     assert result.example.terminated
     assert [texts(panel, step)[3] for step in (0, len(phi) - 1)] == ["time", "ended after"]
     alive = panel_of(replace(result, example=replace(result.example, terminated=False)))
@@ -134,6 +134,17 @@ def test_a_goal_is_the_value_against_the_goal(tmp_path: Path) -> None:
     assert isinstance(chart, Course)
     assert float(texts(panel, 4)[0]) == pytest.approx(phi[4], abs=0.01)
     np.testing.assert_allclose(chart._line.get_ydata(), phi[:5])
+
+
+def test_numbers_have_the_digits_that_count() -> None:
+    for value, span, text in (
+        (-0.001, 12.0, "0.00"),
+        (-2.5, 12.0, "\N{MINUS SIGN}2.50"),
+        (0.12345, 0.05, "0.1235"),
+        (6543.21, 5000.0, "6,543"),
+        (543.21, 500.0, "543.2"),
+    ):
+        assert _text(np.array([value]), np.array([span])) == text
 
 
 def test_long_names_take_two_lines() -> None:

@@ -169,4 +169,5 @@ def _text(values: NDArray[np.floating], span: NDArray[np.floating]) -> str:
     exponents = np.floor(np.log10(np.maximum(np.abs(span), 1e-6)))
     places = [int(2 + max(0, -e) if e < 2 else max(0, 3 - e)) for e in exponents]
     # Adding zero turns a negative one into a plain one.
-    return ", ".join(f"{round(float(v), p) + 0.0:,.{p}f}" for v, p in zip(values[:2], places, strict=False))
+    text = ", ".join(f"{round(float(v), p) + 0.0:,.{p}f}" for v, p in zip(values[:2], places, strict=False))
+    return text.replace("-", "\N{MINUS SIGN}")  # as matplotlib writes it below the axes
