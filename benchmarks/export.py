@@ -1,9 +1,9 @@
 """An exported policy in onnxruntime beside himatch's own controller: latency of one action on one core.
 
-    python benchmarks/export.py [--calls 2000] [--presets cpu fast paper]
+    python benchmarks/export.py [--calls 400] [--presets cpu fast paper]
 
 HalfCheetah, CDT on the x-velocity and BDT with random weights, which are as fast as any. Both sides keep their own
-context and get the same observations, in turns, so that whatever else the machine does meets both.
+context and get the same observations, in turns of 20, so that whatever else the machine does meets both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 import himatch as hm
 
-OBSERVATION, ACTION, ROUNDS = 17, 6, 5
+OBSERVATION, ACTION = 17, 6
+ROUNDS, TURN = 5, 20  # of calls
 Act = Callable[[int, NDArray[np.float32]], NDArray[np.float32]]
 
 
@@ -66,22 +67,18 @@ def exported(policy: hm.Policy, episode: hm.Trajectory, path: Path) -> Act:
     return act
 
 
-def latencies(sides: dict[str, Act], calls: int) -> dict[str, list[float]]:
-    """Medians of one call in milliseconds, one a round."""
-    rows = np.random.default_rng(0).normal(3, 3, (calls, OBSERVATION)).astype(np.float32)
-    medians: dict[str, list[float]] = {name: [] for name in sides}
-    step = dict.fromkeys(sides, 0)
-    for turn in range(ROUNDS + 1):
+def latencies(sides: dict[str, Act], calls: int) -> dict[str, NDArray[np.float64]]:
+    """Medians of one call in milliseconds, one for each of ``ROUNDS`` stretches of turns."""
+    rows = np.random.default_rng(0).normal(3, 3, (TURN, OBSERVATION)).astype(np.float32)
+    taken: dict[str, list[float]] = {name: [] for name in sides}
+    for turn in range(-1, ROUNDS * calls // TURN):
         for name, act in sides.items():
-            taken = []
-            for row in rows:
+            for i, row in enumerate(rows):
                 start = time.perf_counter()
-                act(step[name], row)
-                taken.append(time.perf_counter() - start)
-                step[name] += 1
-            if turn:  # the first one warms up
-                medians[name].append(float(np.median(taken)) * 1e3)
-    return medians
+                act((turn + 1) * TURN + i, row)
+                if turn >= 0:  # the first one warms up
+                    taken[name].append((time.perf_counter() - start) * 1e3)
+    return {name: np.median(np.array(found).reshape(ROUNDS, -1), axis=1) for name, found in taken.items()}
 
 
 def main() -> None:
@@ -102,9 +99,9 @@ def main() -> None:
                     "onnxruntime": exported(policy, episode, Path(folder) / "policy.onnx"),
                 }
                 medians = latencies(sides, arguments.calls)
-                ratios = np.array(medians["himatch"]) / np.array(medians["onnxruntime"])
+                ratios = medians["himatch"] / medians["onnxruntime"]
                 for name, found in medians.items():
-                    print(f"  {name}: {np.median(found):.3f} ms ({min(found):.3f} to {max(found):.3f})")
+                    print(f"  {name}: {np.median(found):.3f} ms ({found.min():.3f} to {found.max():.3f})")
                 print(f"  ratio {np.median(ratios):.2f} ({ratios.min():.2f} to {ratios.max():.2f})", flush=True)
 
 

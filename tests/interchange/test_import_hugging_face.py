@@ -91,13 +91,19 @@ def test_the_same_actions_step_by_step(form: str, tmp_path: Path) -> None:
 @pytest.fixture
 def theirs(tmp_path: Path) -> Path:
     model().save_pretrained(tmp_path / "theirs")
+    change(tmp_path / "theirs", max_length=N)  # as the checkpoints of 2022 have it
     return tmp_path / "theirs"
+
+
+def change(folder: Path, **settings: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | settings))
 
 
 def test_a_run_that_matches(theirs: Path, tmp_path: Path) -> None:
     mean, std = normalization()
     policy = hm.import_hugging_face(theirs, tmp_path / "run", task="hopper", state_mean=mean, state_std=std)
-    assert (policy.context, policy.method) == (20, hm.DT())
+    assert (policy.context, policy.method) == (N, hm.DT())
     assert isinstance(policy.statistic, hm.InformationStatistic)
     assert policy.statistic.spec()["aggregator"] == {"kind": "sum", "gamma": 1.0, "scale": 1000.0}
     with pytest.warns(HimatchWarning, match=r"whether return\(100\) can be reached is not known"):
@@ -106,6 +112,15 @@ def test_a_run_that_matches(theirs: Path, tmp_path: Path) -> None:
     assert result.plot(tmp_path / "match.png").stat().st_size > 1000
     with pytest.raises(HimatchError, match=r"no training episodes are known to compare normal\(2,1\) with"):
         policy.match("normal(2,1)", episodes=1)
+
+
+def test_a_context_that_nobody_states(theirs: Path, tmp_path: Path) -> None:
+    change(theirs, max_length=None)
+    mean, std = normalization()
+    settings: dict[str, Any] = {"task": "hopper", "state_mean": mean, "state_std": std}
+    with pytest.warns(HimatchWarning, match="theirs does not say how many steps it sees; 20 are assumed"):
+        assert hm.import_hugging_face(theirs, tmp_path / "assumed", **settings).context == 20
+    assert hm.import_hugging_face(theirs, tmp_path / "given", context=3, **settings).context == 3
 
 
 def test_the_episodes_it_was_trained_on_say_the_rest(theirs: Path, tmp_path: Path) -> None:
@@ -175,8 +190,7 @@ def test_a_pickle_of_more_than_tensors_is_refused(
 def test_checkpoints_that_are_something_else(
     changes: dict[str, Any], message: str, theirs: Path, tmp_path: Path
 ) -> None:
-    config = json.loads((theirs / "config.json").read_text())
-    (theirs / "config.json").write_text(json.dumps(config | changes))
+    change(theirs, **changes)
     mean, std = normalization()
     with pytest.raises(HimatchError) as caught:
         hm.import_hugging_face(theirs, tmp_path / "run", task="hopper", state_mean=mean, state_std=std)

@@ -19,7 +19,7 @@ class Export:
     """Write one seed of a run as a file that runs without himatch, checked against it."""
 
     run_folder: RunFolder
-    """Folder that himatch train wrote, or hf:USER/NAME."""
+    """Folder that himatch train wrote, a model of himatch models list, or hf:USER/NAME."""
     format: Annotated[Literal["onnx"], tyro.conf.arg(metavar="onnx")] = "onnx"
     """ONNX, for onnxruntime and the like."""
     seed: Annotated[int | None, tyro.conf.arg(metavar="S")] = None
@@ -122,12 +122,14 @@ def _numbers(text: str | None, option: str) -> list[float] | None:
     import json
 
     from himatch.errors import DataError
-    from himatch.files import reading
 
     if text is None:
         return None
-    with reading(f"{option} {text}"):
-        content = json.loads(text if text.lstrip().startswith("[") else Path(text).read_text())
-    if not isinstance(content, list) or not all(isinstance(x, int | float) for x in content):
-        raise DataError(f"{option}: expected a list of numbers such as [1.3, -0.1]")
-    return [float(x) for x in content]
+    written_out = text.lstrip().startswith("[")
+    if not written_out and not Path(text).is_file():
+        raise DataError(f"{option}: there is no file {text}; name one, or write a list such as [1.3, -0.1]")
+    try:
+        content = json.loads(text if written_out else Path(text).read_text())
+        return [float(number) for number in content]
+    except (OSError, ValueError, TypeError) as reason:
+        raise DataError(f"{option}: expected a list of numbers such as [1.3, -0.1] ({reason})") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from himatch.errors import DataError
+from himatch.errors import DataError, HimatchWarning
 from himatch.files import reading
 from himatch.nn.policy import ModelConfig
 from himatch.nn.tensors import read_tensors
@@ -60,9 +61,16 @@ class Checkpoint:
     def model(self, context: int | None) -> ModelConfig:
         """Our model of the same form."""
         config = self.config
-        stated = config.get("max_length")
-        steps = context or (stated if isinstance(stated, int) else CONTEXT)
+        steps = self._context() if context is None else context
         return ModelConfig(steps, config["n_layer"], config["n_head"], config["hidden_size"], config["resid_pdrop"])
+
+    def _context(self) -> int:
+        stated = self.config.get("max_length")  # newer versions of their library do not write it
+        if isinstance(stated, int):
+            return stated
+        what = f"{self.name} does not say how many steps it sees"
+        warnings.warn(f"{what}; {CONTEXT} are assumed, as on D4RL (--context N)", HimatchWarning, 2)
+        return CONTEXT
 
     def weights(self) -> dict[str, Tensor]:
         """The tensors under our names, as one seed's file holds them."""
