@@ -99,22 +99,15 @@ class Agent(nn.Module):
         """What a look at validation windows tells, ``(K,)`` each; the least ``validation`` picks the best weights."""
         return {"validation": self.losses(batch)}
 
-    # -- what is trained before the rest, and fixed then --------------------------------------------------------
+    # -- parts that are trained before the rest, and fixed then (the method's stages) ---------------------------
 
-    @property
-    def pretrained(self) -> str | None:
-        """What the names of the parameters begin with that are trained first, if any are."""
-        return None
+    def part_losses(self, part: str, batch: Batch) -> Tensor:
+        """What trains a part by itself, ``(K,)``."""
+        raise TypeError(f"{type(self).__name__} trains no {part} by itself")
 
-    def pretraining_losses(self, batch: Batch) -> Tensor:
-        """What trains them, ``(K,)``."""
-        raise TypeError(f"{type(self).__name__} has nothing to train first")
-
-    def fix(self) -> None:
-        """Keep them as they are from now on."""
-        for name, parameter in self.named_parameters():
-            if self.pretrained is not None and name.startswith(self.pretrained):
-                parameter.requires_grad_(False)
+    def fix(self, part: str) -> None:
+        """Keep a part as it is from now on."""
+        self.get_submodule(part).requires_grad_(False)
 
     # -- embeddings of whole episodes ---------------------------------------------------------------------------
 
@@ -122,5 +115,5 @@ class Agent(nn.Module):
         """What the policy is told of whole episodes, ``(K, E, m)``, where it is told such a thing."""
         return None
 
-    def settle(self, codes: Tensor) -> None:
-        """Take note of the training episodes' embeddings, ``(K, E, m)``, once these are fixed."""
+    def settle(self, part: str, codes: Tensor | None) -> None:
+        """What follows once a part is learned; ``codes`` are the training episodes' embeddings, ``(K, E, m)``."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from himatch.errors import HimatchError
 from himatch.information import LearnedStatistic, whole_episode
-from himatch.policy.method import Method, Pretraining, Shape
+from himatch.policy.method import Method, Shape, Stage
 from himatch.tasks import Task
 
 ANY_EPISODE = 2**31 - 2  # the largest of the random numbers that pick an episode of a task
@@ -53,10 +53,10 @@ class TaskMethod(Method):
         """Single steps with an episode of the same task."""
         return Shape(1, look_ahead=ANY_EPISODE, tasks=True)
 
-    def pretraining(self, steps: int, batch_size: int) -> Pretraining:
-        """The encoder's."""
+    def stages(self, steps: int, batch_size: int) -> tuple[Stage, ...]:
+        """The encoder first."""
         batch = 2 * self.tasks * self.context_steps
-        return Pretraining(self.pretrain_steps or steps, batch, self.context_steps)
+        return (Stage("encoder", self.pretrain_steps or steps, batch, self.context_steps),)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class FOCAL(TaskMethod):
     validated: ClassVar[bool] = False  # the better it gets, the less it need do what the data did
     discount: float = 0.99
     averaging: float = 0.005
-    alpha: float = 1.0
+    alpha: float = 10.0
     target_divergence: float = 0.05
 
     def __post_init__(self) -> None:
@@ -90,6 +90,10 @@ class FOCAL(TaskMethod):
         for name in ("alpha", "target_divergence"):
             if not getattr(self, name) > 0.0:
                 raise HimatchError(f"{name} must be above 0, got {getattr(self, name)}")
+
+    def stages(self, steps: int, batch_size: int) -> tuple[Stage, ...]:
+        """The encoder, then a clone of the behaviour that it tells apart."""
+        return (*super().stages(steps, batch_size), Stage("behaviour", self.pretrain_steps or steps, batch_size))
 
     def shape(self, context: int, action: int) -> Shape:
         """Transitions, with noise for an action at either end."""

@@ -44,6 +44,25 @@ class FOCALAgent(TaskAgent):
         self.targets.load_state_dict(self.critics.state_dict())
         self.targets.requires_grad_(False)
 
+    def part_losses(self, part: str, batch: Batch) -> Tensor:
+        """The encoder's loss, or the clone's, ``(K,)``.
+
+        The clone's is its negative log-likelihood, weighted by its own variance (Seitzer et al. 2022): unweighted, it
+        would pay for errors in rare states, such as an episode's first, with a larger spread there and not mend them.
+        """
+        if part == "encoder":
+            return super().part_losses(part, batch)
+        assert batch.z is not None
+        mean, log_std = self.behaviour.gaussian(self.behaviour.told(batch.states[:, :, 0], batch.z[:, :, 0]))
+        likelihood = squashed.log_likelihood(mean, log_std, batch.actions[:, :, 0])
+        return -(likelihood * (2.0 * log_std.detach()).exp()).sum(-1).mean(1)
+
+    def settle(self, part: str, codes: Tensor | None) -> None:
+        """Begin as the clone, once that is learned."""
+        super().settle(part, codes)
+        if part == "behaviour":
+            self.policy.load_state_dict(self.behaviour.state_dict())
+
     def training_losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The sum of all losses, and the error of the policy's most likely action, ``(K,)`` each."""
         assert batch.z is not None
@@ -53,11 +72,10 @@ class FOCALAgent(TaskAgent):
         here_and_next = torch.cat([states, batch.next_states[:, :, 0]], dim=1), torch.cat([z, z], dim=1)
         mean, log_std = self.policy.gaussian(self.policy.told(*here_and_next))
         cloned = self.behaviour.gaussian(self.behaviour.told(*here_and_next))
-        fixed = (part.detach() for part in cloned)
-        divergence, next_divergence = squashed.divergence(mean, log_std, *fixed).sum(-1).chunk(2, dim=1)
+        divergence, next_divergence = squashed.divergence(mean, log_std, *cloned).sum(-1).chunk(2, dim=1)
         noise = torch.cat(batch.noise.chunk(2, dim=-1), dim=1)
         chosen, next_chosen = squashed.sample(mean, log_std, noise)[0].chunk(2, dim=1)
-        alpha = self.log_alpha.exp().detach().unsqueeze(1)
+        alpha = (1.0 - self.method.discount) * self.log_alpha.exp().detach().unsqueeze(1)
 
         target = self.target(batch, next_chosen.detach(), alpha * next_divergence.detach())
         known = torch.stack([critic(states, z, actions) for critic in self.critics], dim=1)
@@ -66,13 +84,10 @@ class FOCALAgent(TaskAgent):
         values = [held(critic, states, z, chosen) for critic in self.critics]
         actor_loss = (alpha * divergence - torch.minimum(*values)).mean(1)
 
-        cloned_mean, cloned_log_std = (part.chunk(2, dim=1)[0] for part in cloned)
-        behaviour_loss = -squashed.log_likelihood(cloned_mean, cloned_log_std, actions).sum(-1).mean(1)
-
         # Alpha rises while the policy is further from the behaviour than it may be, and falls while it is nearer.
         alpha_loss = self.log_alpha * (self.method.target_divergence - divergence.detach().mean(1))
         error = (torch.tanh(mean.chunk(2, dim=1)[0]) - actions).square().mean((1, 2))
-        return critic_loss + actor_loss + behaviour_loss + alpha_loss, error
+        return critic_loss + actor_loss + alpha_loss, error
 
     @torch.no_grad()
     def target(self, batch: Batch, next_actions: Tensor, penalty: Tensor) -> Tensor:

@@ -28,12 +28,13 @@ class Shape:
     noise: int = 0
 
 
-class Pretraining(NamedTuple):
-    """How long and on what batches something is trained before the policy.
+class Stage(NamedTuple):
+    """Something that is trained before the policy and fixed then: which part of the agent, how long, on what batches.
 
     ``context_steps`` windows in a row are of one task each; 0 asks for any windows.
     """
 
+    part: str
     steps: int
     batch_size: int
     context_steps: int = 0
@@ -61,6 +62,6 @@ class Method:
         """What batches are cut to, for policies of that context and action width."""
         return Shape(context)
 
-    def pretraining(self, steps: int, batch_size: int) -> Pretraining | None:
-        """What goes before a training of so many steps on such batches, if anything does."""
-        return None
+    def stages(self, steps: int, batch_size: int) -> tuple[Stage, ...]:
+        """What goes before a training of so many steps on such batches."""
+        return ()

@@ -38,7 +38,7 @@ from himatch.information import (
 from himatch.policy.baselines import FOCAL as FOCAL
 from himatch.policy.baselines import MetaBC as MetaBC
 from himatch.policy.method import Method as Method
-from himatch.policy.method import Pretraining, Shape
+from himatch.policy.method import Shape, Stage
 from himatch.policy.normalizers import Scaling
 from himatch.tasks import Task
 
@@ -198,9 +198,9 @@ class UnsupervisedMethod(EncoderMethod):
         if self.pretrain_steps < 1 or self.coefficient < 0:
             raise HimatchError("pretraining needs at least one step and the coefficient cannot be negative")
 
-    def pretraining(self, steps: int, batch_size: int) -> Pretraining | None:
-        """The frozen encoder's."""
-        return Pretraining(self.pretrain_steps, batch_size) if self.mode == "frozen" else None
+    def stages(self, steps: int, batch_size: int) -> tuple[Stage, ...]:
+        """The encoder first, where it is frozen."""
+        return (Stage("codes", self.pretrain_steps, batch_size),) if self.mode == "frozen" else ()
 
 
 @dataclass(frozen=True)

@@ -54,15 +54,10 @@ class SequenceAgent(Agent):
         cloning = self.losses(batch)
         if isinstance(self.method, UnsupervisedMethod) and self.method.mode != "frozen":
             weight = self.method.coefficient if self.method.mode == "joint" else 1.0
-            return cloning + weight * self.pretraining_losses(batch), cloning
+            return cloning + weight * self.part_losses("codes", batch), cloning
         return cloning, cloning
 
-    @property
-    def pretrained(self) -> str | None:
-        """The encoder, where it is frozen."""
-        return "codes." if isinstance(self.method, UnsupervisedMethod) and self.method.mode == "frozen" else None
-
-    def pretraining_losses(self, batch: Batch) -> Tensor:
+    def part_losses(self, part: str, batch: Batch) -> Tensor:
         """The encoder's own loss, ``(K,)``, on the first state of every window."""
         assert isinstance(self.codes, SummedEncoder)
         return self.codes.unsupervised_loss(batch.states[:, :, 0])

@@ -32,12 +32,7 @@ class TaskAgent(Agent):
         super().__init__(method, config, widths, seeds)
         self.encoder = TaskEncoder(len(seeds), widths.observation, widths.action, method.m, method.encoder)
 
-    @property
-    def pretrained(self) -> str:
-        """The encoder."""
-        return "encoder."
-
-    def pretraining_losses(self, batch: Batch) -> Tensor:
+    def part_losses(self, part: str, batch: Batch) -> Tensor:
         """The metric loss between contexts, ``(K,)``; a context is ``context_steps`` windows of a task in a row."""
         assert batch.rewards is not None
         assert batch.tasks is not None
@@ -60,9 +55,10 @@ class TaskAgent(Agent):
             found += [code.mean(1) for code in codes]
         return torch.stack(found, dim=1).float()
 
-    def settle(self, codes: Tensor) -> None:
-        """Give the training episodes' embeddings unit size."""
-        self.encoder.rescale(codes)
+    def settle(self, part: str, codes: Tensor | None) -> None:
+        """Once the encoder is learned, give the training episodes' embeddings unit size."""
+        if part == "encoder" and codes is not None:
+            self.encoder.rescale(codes)
 
 
 class MetaBCAgent(TaskAgent):

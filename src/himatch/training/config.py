@@ -61,12 +61,16 @@ PRESETS: dict[str, Preset] = {
 """``paper``: Table dt_hyper. ``fast``: its quality in about a minute of one GPU. ``cpu``: in minutes of two cores."""
 
 
+_SINGLE_STEPS = ModelConfig(context=1, layers=3, width=256, dropout=0.0)
+_ADAM = TrainConfig(steps=100_000, batch_size=256, learning_rate=3e-4, warmup=0, weight_decay=0.0, clip=10.0)
+
 BASELINE_PRESETS: dict[str, Preset] = {
-    name: Preset(
-        ModelConfig(context=1, layers=3, width=256, dropout=0.0),
-        TrainConfig(steps, batch_size=256, learning_rate=3e-4, warmup=0, weight_decay=0.0, clip=10.0),
-    )
-    for name, steps in (("paper", 100_000), ("fast", 30_000), ("cpu", 6_000))
+    "paper": Preset(_SINGLE_STEPS, _ADAM),
+    "fast": Preset(_SINGLE_STEPS, replace(_ADAM, steps=30_000, learning_rate=1e-3, schedule="cosine")),
+    "cpu": Preset(
+        replace(_SINGLE_STEPS, layers=2, width=128),
+        replace(_ADAM, steps=6_000, batch_size=128, learning_rate=1e-3, schedule="cosine"),
+    ),
 }
 """The same for Meta-BC and FOCAL; ``paper`` is Appendix B. Their policies see single steps, whatever the context."""
 

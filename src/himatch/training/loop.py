@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -30,17 +29,15 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class Phase:
-    """The policy's training, or before it that of an encoder which is then frozen."""
+    """The policy's training, or before it that of a part which is then fixed."""
 
-    name: Literal["pretraining", "training"]
+    number: int
+    """Place in the order of phases."""
     config: TrainConfig
+    part: str | None = None
+    """The part that is trained; ``None``: everything that is not fixed."""
     context_steps: int = 0
     """How many windows in a row are of one task; 0: they are drawn one by one."""
-
-    @property
-    def number(self) -> int:
-        """Place in the order of phases."""
-        return ("pretraining", "training").index(self.name)
 
 
 class Loop:
@@ -66,7 +63,7 @@ class Loop:
             self.best.copy_(stored["best"])
             self.best_loss.copy_(stored["best_loss"])
         self.metrics = None
-        if phase.name == "training":
+        if phase.part is None:
             self.metrics = Metrics(job.folder, job.seeds, engine.step, trackers)
 
     def run(self) -> None:
@@ -77,7 +74,8 @@ class Loop:
         saved, first = time.perf_counter(), engine.step
         started: float | None = None
         stack = len(self.job.seeds)
-        title = f"{self.phase.name} {self.job.method.name}" + (f" x{stack}" if stack > 1 else "")
+        what = "training" if self.phase.part is None else f"{self.phase.part} of"
+        title = f"{what} {self.job.method.name}" + (f" x{stack}" if stack > 1 else "")
         with interruptible() as stopped, progress_bar(title, steps, engine.step, quiet=self.quiet) as update:
             next_look = (engine.step // every + 1) * every
             for losses in engine.run(steps):
@@ -140,7 +138,7 @@ class Loop:
         engine, folder = self.engine, self.job.folder
         state = engine.snapshot()
         fixed = {n.removeprefix("other."): t.float() for n, t in state.items() if n.startswith("other.")}
-        if self.phase.name == "training":
+        if self.phase.part is None:
             for model, seed in enumerate(self.job.seeds):
                 others = {name: tensor[model] for name, tensor in fixed.items()}
                 for name, flat in ((files.LAST, engine.flat.master), (files.BEST, self.best)):

@@ -120,48 +120,53 @@ def _run(job: Job, device: torch.device, *, stream: bool | None, trackers: tuple
         validation = None
         if len(job.validation) and job.validation.lengths.max() >= job.shape.context:
             validation = DeviceWindows(job.validation, validation_z, job.shape, normalizers, device)
-        for phase in _phases(job):
-            reached = -1 if state is None else int(state["phase"])
-            if reached > phase.number:  # done before; what it learned comes with the next phase's state
-                agent.fix()
+        phases = _phases(job)
+        reached = -1 if state is None else int(state["phase"])
+        for phase in phases:
+            if reached > phase.number:  # done before; what it learned comes with the state of the phase reached
+                assert phase.part is not None
+                agent.fix(phase.part)
                 continue
             engine = _engine(agent, windows, phase, device)
             stored = state if reached == phase.number else None
             loop = Loop(job, engine, phase, validation, stored, quiet=quiet, trackers=logs)
-            if phase.name == "training":  # what was trained first is fixed by now
+            if not phase.context_steps:  # whatever embeds episodes is fixed by now
                 for told in (windows, validation):
                     if told is not None:
                         told.relabel(agent)
             loop.run()
-            if phase.name == "pretraining":
+            if phase.part is not None:
                 engine.flat.release()
-                agent.fix()
-                codes = agent.embed(normalizers.to(device), job.train)
-                if codes is not None:
-                    agent.settle(codes)
+                agent.fix(phase.part)
+                agent.settle(phase.part, agent.embed(normalizers.to(device), job.train))
     plot_losses(job.folder, job.seeds)
 
 
 def _phases(job: Job) -> list[Phase]:
     config = job.config.train
-    training = Phase("training", config)
-    first = job.method.pretraining(config.steps, config.batch_size)
-    if first is None:
-        return [training]
-    before = replace(config, steps=first.steps, batch_size=first.batch_size, warmup=0)
-    return [Phase("pretraining", before, first.context_steps), training]
+    stages = job.method.stages(config.steps, config.batch_size)
+    before = [
+        Phase(
+            number,
+            replace(config, steps=stage.steps, batch_size=stage.batch_size, warmup=0),
+            stage.part,
+            stage.context_steps,
+        )
+        for number, stage in enumerate(stages)
+    ]
+    return [*before, Phase(len(stages), config)]
 
 
 def _engine(agent: Agent, windows: DeviceWindows | StreamedWindows, phase: Phase, device: torch.device) -> Engine:
-    if phase.name == "training":
+    part = phase.part
+    if part is None:
         return Engine(agent, windows, phase.config, device)
 
     def losses(batch: Batch) -> tuple[Tensor, Tensor]:
-        found = agent.pretraining_losses(batch)
+        found = agent.part_losses(part, batch)
         return found, found
 
     drawing = None
     if phase.context_steps and windows.tasks is not None:
         drawing = ContextDraws(windows.tasks, windows.index, phase.context_steps)
-    trainable = (agent.pretrained or "",)
-    return Engine(agent, windows, phase.config, device, losses=losses, drawing=drawing, trainable=trainable)
+    return Engine(agent, windows, phase.config, device, losses=losses, drawing=drawing, trainable=(f"{part}.",))
