@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -17,7 +18,8 @@ from untrained import untrained
 import himatch as hm
 from himatch.cli.train import Train
 from himatch.errors import HimatchError
-from himatch.interchange.card import command
+from himatch.hub import HubName
+from himatch.interchange.card import command, model_card
 from himatch.policy import make_method
 from himatch.training import configure
 
@@ -149,6 +151,23 @@ def test_the_card_says_what_the_run_is(run: Path, hub: LocalHub) -> None:
     from huggingface_hub import ModelCard
 
     assert ModelCard(card).data.tags[-1] == "hopper"  # the Hub's own reader understands the header
+
+
+@pytest.mark.parametrize(
+    "method",
+    [hm.BC(), hm.DT(), hm.DT("x_velocity,z_velocity"), hm.CDT("x_velocity,height"), hm.MomentsDT("pitch"), hm.GoalDT()],
+    ids=str,
+)
+def test_the_target_on_the_card_is_one_of_this_run(
+    method: hm.policy.Method, hopper: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    policy = untrained(method, hopper, tmp_path)
+    card = model_card(policy, HubName.parse(NAME))
+    (text,) = re.findall(r'policy\.match\("(.*)"\)', card)
+    assert f'himatch match {NAME} --target "{text}"' in card
+    frame = policy.reference().context
+    values = hm.parse_target(text).values(frame)
+    assert values.shape == (1000, frame.bins.dimensions)
 
 
 @pytest.mark.parametrize(

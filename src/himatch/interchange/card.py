@@ -7,6 +7,8 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from himatch.hub import HubName
 from himatch.information import InformationStatistic
 from himatch.interchange.graph import z_meaning
@@ -59,9 +61,7 @@ def _told(policy: Policy) -> str:
 
 
 def _use(policy: Policy, name: HubName) -> str:
-    target = {"dt": "return(1000)", "goal": "goal(1)", "bc": "normal(1,1)"}.get(policy.method.name, "normal(1,1)")
-    if isinstance(policy.method, LearnedMethod | TaskMethod):
-        target = "demo(episodes.hdf5, 0)"
+    target = _example(policy)
     functions = policy.description["task"].get("functions")
     first = f"# register the task {policy.task.name!r} first: {', '.join(functions)}\n" if functions else ""
     return (
@@ -69,6 +69,22 @@ def _use(policy: Policy, name: HubName) -> str:
         f'import himatch\n\n{first}policy = himatch.load("{name}")\nresult = policy.match("{target}")\n```\n\n'
         "Nothing in this repository is code; loading runs none."
     )
+
+
+def _example(policy: Policy) -> str:
+    """A target in the midst of what the training episodes show."""
+    if isinstance(policy.method, LearnedMethod | TaskMethod):
+        return "demo(episodes.hdf5, 0)"
+    reference = policy.reference()
+    bins, kind = reference.context.bins, policy.method.name
+    if kind in ("dt", "goal") and len(reference.lengths):
+        reached = np.median(reference.totals if kind == "dt" else reference.finals, axis=0)
+        return f"{'return' if kind == 'dt' else 'goal'}({', '.join(f'{x:.3g}' for x in reached)})"
+    if kind == "dt":
+        return f"return({(policy.task.reference_returns or (0.0, 1000.0))[1]:.0f})"
+    middles = (np.array(bins.low) + bins.high) / 2
+    parts = [f"normal({x:.3g},{4 * width:.2g})" for x, width in zip(middles, bins.widths, strict=True)]
+    return parts[0] if len(parts) == 1 else f"joint({', '.join(parts)})"
 
 
 def _facts(policy: Policy) -> dict[str, str]:
