@@ -13,6 +13,7 @@ from untrained import fallen_hoppers
 
 import himatch as hm
 from himatch.cli import main
+from himatch.models import model_names
 
 Run = Callable[..., tuple[int, str, str]]
 SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}
@@ -66,7 +67,7 @@ def test_a_run_goes_to_the_hub_and_comes_back(trained: Path, run: Run, hub: Loca
     assert "2 rollouts of 2 seed(s), open" in out
     code, _, err = run("evaluate", "hf:somebody/cdt", "--targets", "synthetic", "--episodes", 1)
     assert code == 2
-    assert err == "himatch: hf:somebody/cdt lies in a cache of downloads; say where to write (--out FILE)\n"
+    assert err == "himatch: hf:somebody/cdt does not lie in a folder of yours; say where to write (--out FILE)\n"
     arguments = ("--targets", "synthetic", "--episodes", 1, "--out", tmp_path / "e.json")
     assert run("evaluate", "hf:somebody/cdt@main", *arguments)[0] == 0
     assert len(json.loads((tmp_path / "e.json").read_text())["targets"]) == 6
@@ -100,6 +101,12 @@ def test_weights_of_hugging_face_match_a_return(run: Run, hub: LocalHub, tmp_pat
     assert run("import", "hf:somebody/theirs", "--out", tmp_path / "again", *given)[0] == 0
     assert "x.py" not in hub.downloads
     assert hm.load(tmp_path / "again").description["imported"]["source"] == "hf:somebody/theirs"
+
+
+def test_nothing_is_written_into_himatch_itself(run: Run) -> None:
+    for command in ("export", "evaluate"):
+        code, _, err = run(command, model_names()[0])
+        assert (code, "say where to write (--out FILE)" in err) == (2, True)
 
 
 def test_mistakes_are_one_line(trained: Path, run: Run, tmp_path: Path) -> None:

@@ -180,12 +180,13 @@ class Evaluate:
 
 
 def check_writable(run: str, out: str | None) -> None:
-    """What belongs to a run is written into its folder, but not into a cache."""
+    """What belongs to a run is written into its folder, but not into a cache or into himatch itself."""
     from himatch.errors import HimatchError
     from himatch.hub import is_hub_name
+    from himatch.models import find_model
 
-    if out is None and is_hub_name(run):
-        raise HimatchError(f"{run} lies in a cache of downloads; say where to write (--out FILE)")
+    if out is None and not Path(run).exists() and (is_hub_name(run) or find_model(run) is not None):
+        raise HimatchError(f"{run} does not lie in a folder of yours; say where to write (--out FILE)")
 
 
 @contextmanager
