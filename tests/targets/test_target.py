@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 import himatch as hm
 from himatch.divergences import wasserstein_bins
@@ -79,6 +80,12 @@ def test_a_drawn_histogram_has_the_drawn_shares() -> None:
     target = Drawn((edges,), (weights,))
     counts, _ = np.histogram(target.values(CONTEXT)[:, 0], bins=edges)
     np.testing.assert_array_equal(counts, weights / weights.sum() * 1000)
+
+
+def test_a_drawn_bar_is_filled_evenly() -> None:
+    """One wide bar is the uniform distribution, against SciPy's."""
+    values = Drawn((np.array([-1.0, 3.0, 4.0]),), (np.array([2.0, 0.0]),)).values(CONTEXT)[:, 0]
+    assert stats.kstest(values, "uniform", (-1, 4)).statistic < 0.001
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=20).filter(lambda w: sum(w) > 1e-3), st.integers(0, 2000))

@@ -180,7 +180,7 @@ class Goal(Target):
 class Drawn(Target):
     """A histogram drawn by hand: weights over edges, one row per feature dimension.
 
-    It becomes ``horizon`` values at the centres of its bins, as many of each as the weights say, in random order.
+    It becomes ``horizon`` values, as many in each bar as the weights say, spread evenly over it, in random order.
     """
 
     edges: tuple[NDArray[np.float64], ...]
@@ -207,7 +207,7 @@ class Drawn(Target):
         return self.text
 
     def values(self, context: Context) -> NDArray[np.float32]:
-        """Bin centres in proportion, shuffled."""
+        """Values in proportion, shuffled."""
         if len(self.edges) != context.bins.dimensions:
             raise TargetError(
                 f"the drawn histogram has {len(self.edges)} rows, {context.feature.name} has {context.bins.dimensions}"
@@ -216,7 +216,9 @@ class Drawn(Target):
         columns = []
         for edges, weights in zip(self.edges, self.weights, strict=True):
             counts = apportion(weights, context.horizon)
-            columns.append(rng.permutation(np.repeat((edges[1:] + edges[:-1]) / 2, counts)))
+            bars = zip(edges[:-1], np.diff(edges), counts.tolist(), strict=True)
+            spread = [low + width * (np.arange(count) + 0.5) / count for low, width, count in bars if count]
+            columns.append(rng.permutation(np.concatenate(spread)))
         return np.stack(columns, axis=1).astype(np.float32)
 
 
