@@ -21,6 +21,8 @@ METHODS = {
     "cdt": hm.CDT("x_velocity"),
     "moments": hm.MomentsDT("x_velocity"),
     "bdt": hm.BDT(m=2, target_window=4, look_ahead=3),
+    "meta-bc": hm.MetaBC(m=2, encoder=(8,)),
+    "focal": hm.FOCAL(m=2, encoder=(8,)),
 }
 
 
