@@ -1,8 +1,8 @@
-# Both commands do all their own set-up in .venv; nothing has to be installed first but Python 3.11 or 3.12.
+# Every command does all its own set-up in .venv; nothing has to be installed first but Python 3.11 or 3.12.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test quickstart benchmark clean
+.PHONY: test quickstart docs benchmark clean
 
 test: .venv/test.stamp
 	$(BIN)/ruff check .
@@ -13,6 +13,10 @@ test: .venv/test.stamp
 
 quickstart: .venv/run.stamp
 	$(BIN)/himatch quickstart
+
+docs: .venv/docs.stamp
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
+	@echo "open build/docs/index.html"
 
 benchmark: .venv/test.stamp
 	$(BIN)/python benchmarks/relabelling.py
@@ -28,8 +32,12 @@ benchmark: .venv/test.stamp
 	touch $@
 
 .venv/test.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[minari,arrow,sb3,ray,hub,onnx,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[minari,arrow,sb3,ray,hub,onnx,docs,dev]"
+	touch $@
+
+.venv/docs.stamp: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	touch $@
 
 clean:
-	rm -rf .venv quickstart
+	rm -rf .venv build quickstart

@@ -55,13 +55,19 @@ class Loading:
     """Folder where datasets used by name are made and kept ($HIMATCH_CACHE, else the user's cache folder)."""
     columns: TableColumns = field(default_factory=TableColumns)
 
-    def load(self, source: str) -> TrajectoryDataset:
-        """Read and check the source."""
-        from himatch.data import load_dataset
+    def register(self) -> None:
+        """Run what --import names, once."""
         from himatch.tasks import import_tasks
 
         for module in self.imports:
             import_tasks(module)
+        self.imports = ()
+
+    def load(self, source: str) -> TrajectoryDataset:
+        """Read and check the source."""
+        from himatch.data import load_dataset
+
+        self.register()
         columns = {name: value for name, value in vars(self.columns).items() if value is not None}
         return load_dataset(
             source, self.task, clip_actions=self.clip_actions, columns=columns, mmap=self.mmap, cache=self.cache

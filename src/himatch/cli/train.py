@@ -124,6 +124,7 @@ class Train:
         from himatch.policy import make_method
         from himatch.training import configure, train
 
+        self.loading.register()  # methods of the user's own among it
         given = {name: value for name, value in vars(self.settings).items() if value is not None}
         method = make_method(self.method, **given)
         configure(self.preset, method, **vars(self.overrides))  # a mistake is said before any data is read

@@ -1,0 +1,111 @@
+"""What the site has beyond the Markdown files: the order of the pages, and the reference made from docstrings.
+
+Both are added while a page is read, so that the files themselves stay plain Markdown, readable anywhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.util.inspect import TypeAliasForwardRef
+
+import himatch
+
+ORDER = {
+    "Start": ("concepts",),
+    "Tutorials": (
+        "tutorials/own-dataset",
+        "tutorials/own-environment",
+        "tutorials/drawing-a-target",
+        "tutorials/one-shot-imitation",
+        "tutorials/new-aggregator",
+    ),
+    "Guide": ("data", "training", "matching", "models", "interchange", "report", "experts"),
+    "Reference": ("commands", "api", "datasets", "performance", "deviations"),
+}
+"""Captions and pages of the side bar; a page that is in neither fails the build."""
+
+ROOMS = {
+    "tasks": "Tasks",
+    "types": "Trajectories",
+    "data": "Datasets",
+    "features": "Features",
+    "aggregators": "Aggregators",
+    "information": "Information statistics",
+    "bins": "Bins",
+    "targets": "Targets",
+    "policy": "Methods",
+    "training": "Training",
+    "matching": "Policies and matching",
+    "divergences": "Divergences",
+    "inspection": "Inspection",
+    "simulation": "Simulation",
+    "experts": "Experts",
+    "interchange": "Interchange",
+    "report": "Reports",
+    "errors": "Errors",
+}
+"""Sections of the reference, along the flow of data."""
+
+WHOLE = ("features", "aggregators", "targets", "divergences", "report")
+"""Rooms whose own public names are shown too: what somebody who extends himatch meets."""
+
+
+def contents() -> str:
+    """The side bar as toctrees."""
+    parts = [
+        "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```"])
+        for caption, pages in ORDER.items()
+    ]
+    return "\n\n" + "\n\n".join(parts) + "\n"
+
+
+def reference() -> str:
+    """Directives for every public name of himatch, room by room."""
+    public: dict[str, list[str]] = {room: [] for room in ROOMS}
+    for name in himatch.__all__:
+        if name != "__version__":
+            public[getattr(himatch, name).__module__.split(".")[1]].append(f"himatch.{name}")
+    parts = []
+    for room, title in ROOMS.items():
+        names = public[room]
+        if room in WHOLE:
+            module = importlib.import_module(f"himatch.{room}")
+            names = names + [f"himatch.{room}.{name}" for name in module.__all__ if name not in himatch.__all__]
+        parts += [f"## {title}", *(_directive(name) for name in names)]
+    return "\n\n" + "\n\n".join(parts) + "\n"
+
+
+def _directive(name: str) -> str:
+    module, _, attribute = name.rpartition(".")
+    thing = getattr(importlib.import_module(module), attribute)
+    if isinstance(thing, type):
+        body = [f".. autoclass:: {name}", "   :members:"]
+    elif callable(thing):
+        body = [f".. autofunction:: {name}"]
+    else:
+        body = [f".. autodata:: {name}", "   :no-value:"]
+    return "\n".join(["```{eval-rst}", *body, "```"])
+
+
+def add(app: Sphinx, name: str, source: list[str]) -> None:
+    """Add to the pages that have more on the site than in their file."""
+    if name == "index":
+        source[0] += contents()
+    if name == "api":
+        source[0] += reference()
+
+
+def readable(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str, result: str) -> Any:
+    """Defaults made by a function, as something that can be parsed: else the whole signature is shown as raw text."""
+    return (signature.replace("<factory>", "..."), result) if signature else None
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Listen to pages being read, and show aliases of types by their names in unions too."""
+    app.connect("source-read", add)
+    app.connect("autodoc-process-signature", readable)
+    TypeAliasForwardRef.__repr__ = lambda self: self.name  # type: ignore[method-assign]
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
