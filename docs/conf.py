@@ -28,7 +28,6 @@ aliases = ("Act", "Array", "ArrayLike", "Environment", "FeatureFunction", "Featu
 autodoc_type_aliases = {name: name for name in aliases}  # as they are written, not what they stand for
 napoleon_google_docstring = False
 napoleon_attr_annotations = False
-add_module_names = False
 python_maximum_signature_line_length = 90
 
 html_theme = "furo"
