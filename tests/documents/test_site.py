@@ -17,23 +17,26 @@ pytest.importorskip("myst_parser")
 pytest.importorskip("furo")
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(ROOT / "docs"), str(out)]
-    built = subprocess.run([*command, "-d", str(out / ".doctrees")], capture_output=True, text=True, check=False)
+def test_the_site(tmp_path: Path) -> None:
+    """One test, because building takes most of its time."""
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    command += ["-d", str(tmp_path / "doctrees"), str(ROOT / "docs"), str(tmp_path / "site")]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
-    return out
+    site = tmp_path / "site"
+    check_pages(site)
+    check_reference((site / "api.html").read_text())
+    check_equations((site / "concepts.html").read_text())
+    check_offline(site)
 
 
-def test_every_page_is_there(site: Path) -> None:
+def check_pages(site: Path) -> None:
     for page in pages():
         if page.startswith("docs/"):
             assert (site / page.removeprefix("docs/")).with_suffix(".html").is_file(), page
 
 
-def test_every_public_name_is_in_the_reference(site: Path) -> None:
-    reference = (site / "api.html").read_text()
+def check_reference(reference: str) -> None:
     for name in hm.__all__:
         if name != "__version__":
             assert f'id="himatch.{name}"' in reference, name
@@ -41,14 +44,14 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     assert "TypeAliasForwardRef" not in reference
 
 
-def test_equations_are_drawn_by_the_browser(site: Path) -> None:
-    concepts = (site / "concepts.html").read_text()
+def check_equations(concepts: str) -> None:
+    """Drawn by the browser, and nothing of LaTeX was handed through."""
     assert concepts.count("<math") > 20
-    drawn = "".join(re.findall(r"<m(?:i|o|n|text)\b[^>]*>([^<]*)<", concepts))
-    assert "\\" not in drawn  # LaTeX that the converter handed through
+    assert "\\" not in "".join(re.findall(r"<m(?:i|o|n|text)\b[^>]*>([^<]*)<", concepts))
 
 
-def test_nothing_is_fetched_from_a_network(site: Path) -> None:
+def check_offline(site: Path) -> None:
+    """Nothing is fetched from a network."""
     for page in site.rglob("*.html"):
         fetched = re.findall(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="(https?:[^"]*)"', page.read_text())
         assert not fetched, f"{page.name}: {fetched}"
