@@ -10,11 +10,11 @@ import tyro
 
 @dataclass
 class Quickstart:
-    """Make a HalfCheetah dataset, train a BC and a CDT on it, and have them and a pretrained CDT match distributions."""
+    """Make HalfCheetah data, train a BC and a CDT on it, have them and a pretrained CDT match distributions."""
 
     out: Annotated[str, tyro.conf.arg(metavar="DIR")] = "quickstart"
     """Folder for the dataset, the run folders and the page."""
-    episodes: int = 100
+    episodes: int = 400
     """Episodes to make, half of them by a medium agent, half by an expert."""
     seed: int = 0
     """Seed of initial states and actions."""

@@ -28,7 +28,7 @@ TARGETS = ("normal(5,1)", "0.5*normal(4,1)+0.5*normal(11,1)")
 ROLLOUTS = 5
 
 
-def run_quickstart(out: str | Path, episodes: int = 100, seed: int = 0, steps: int | None = None) -> Path:
+def run_quickstart(out: str | Path, episodes: int = 400, seed: int = 0, steps: int | None = None) -> Path:
     """Run every stage; what is already there is reused, what was interrupted is continued. Returns the page.
 
     ``steps`` of ``None`` are those of the preset: ``cpu``, or ``fast`` where there is a GPU.
@@ -93,11 +93,12 @@ def _match(policies: dict[str, Policy], targets: dict[str, Target]) -> Findings:
 
 def _show(findings: Findings, console: Console) -> None:
     table = Table(title="x_velocity: distance of the rollouts from the target (W1)", title_justify="left", box=None)
-    table.add_column("target", header_style="bold", overflow="fold")
+    table.add_column("target", header_style="bold", no_wrap=True)
     for name in ("mixture", *findings.results):
         table.add_column(name, justify="right", header_style="bold")
     for row, name in enumerate(findings.targets):
-        table.add_row(name, f"{findings.mixture(row):.3f}", *(f"{r[row].w1:.3f}" for r in findings.results.values()))
+        lines = name.replace("+", "\n+")
+        table.add_row(lines, f"{findings.mixture(row):.3f}", *(f"{r[row].w1:.3f}" for r in findings.results.values()))
     means = (f"{findings.held_out_mean(name):.3f}" for name in findings.results)
     table.add_row("[bold]mean of the held-out[/]", "", *means)
     console.print(table)
