@@ -1,13 +1,14 @@
 """Meta-BC and FOCAL on cheetah-vel: speed, what the encoder has understood, and whether FOCAL is really trained.
 
     python benchmarks/baselines.py --out results/baselines [--device cuda] [--budget fast] [--steps 20000]
-                                   [--episodes 1860] [--seeds 4] [--parts speed quality]
+                                   [--episodes 1860] [--seeds 4] [--parts speed quality ablations]
 
 ``speed``: gradient steps a second of one model and of four stacked ones, beside the same four in turn. ``quality``:
 trains both baselines and BC without context, with the velocities 0.5, 1.5 and 2.5 and a tenth of the other episodes
 kept out; prints how well the first principal component of kept-out episodes' embeddings orders them by velocity, and
 the returns of rollouts at training velocities, each from one kept-out demonstration, in the environment of that
-velocity; draws how FOCAL's values went. Everything that is printed lies in ``results.json`` too.
+velocity; draws how FOCAL's values went. ``ablations``: the same returns without what himatch does of its own accord.
+Everything that is printed lies in ``results.json`` too.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import datetime
 import json
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import mujoco
 import numpy as np
@@ -31,8 +34,12 @@ from himatch.benchmark.suites import BUDGETS, HELD_OUT_VELOCITIES
 from himatch.data.cache import cached_dataset
 from himatch.files import read_rows, write_json
 from himatch.matching.matching import conditioning_frame, policy_feed
+from himatch.nn import squashed
 from himatch.nn.tensors import versions
+from himatch.policy.agent import Batch
+from himatch.policy.focal_agent import FOCALAgent
 from himatch.policy.making import make_agent
+from himatch.policy.task_agent import TaskAgent
 from himatch.rollout import EVALUATION_SEED, Player, roll_out
 from himatch.targets import Demonstration
 from himatch.training.config import configure
@@ -149,20 +156,21 @@ def returns(policy: hm.Policy, demonstrations: list[hm.Trajectory], episodes: in
     return played.rewards.sum(axis=2, dtype=np.float64).reshape(stack, count, episodes).mean(axis=2)
 
 
-def draw_values(rows: dict[int, list[dict[str, float]]], unit: float, rewards: tuple[float, float], path: Path) -> None:
-    """Values of kept-out actions over training, in rewards a step, and the rewards that there are."""
+def draw_values(rows: dict[int, list[dict[str, float]]], unit: float, rewards: np.ndarray, path: Path) -> None:
+    """Values of kept-out actions over training, in rewards a step, beside the rewards that there are."""
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     axis = figure.subplots()
     for i, (seed, points) in enumerate(rows.items()):
         steps = [point["step"] for point in points]
-        axis.plot(steps, [unit * point["value"] for point in points], color=f"C{i}", label=f"seed {seed}, mean")
+        axis.plot(steps, [unit * point["value"] for point in points], color=f"C{i}", label=f"seed {seed}: mean, range")
         low, high = ([unit * point[key] for point in points] for key in ("lowest_value", "highest_value"))
         axis.fill_between(steps, low, high, color=f"C{i}", alpha=0.12, lw=0)
-    for bound, name in zip(rewards, ("lowest and highest reward in the data", None), strict=True):
-        axis.axhline(bound, color="grey", lw=1, ls="--", label=name)
+    axis.axhline(rewards.max(), color="grey", lw=1, ls="--", label="highest reward of the data")
+    axis.axhline(rewards.mean(), color="grey", lw=1, ls=":", label="mean reward of the data")
     axis.set(xlabel="steps", ylabel="value, as reward a step", title="FOCAL's values on validation steps, cheetah-vel")
+    axis.set_ylim(bottom=min(axis.get_ylim()[0], 3 * rewards.mean()))
     axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False, fontsize=8)
+    axis.legend(frameon=False, fontsize=8, loc="lower right")
     figure.savefig(path, dpi=130)
 
 
@@ -211,20 +219,65 @@ def measure_values(found: dict[str, Any], split: hm.Split, seeds: int, out: Path
     """FOCAL's values over training, in rewards a step, as numbers and as a picture."""
     rows = {seed: list(read_rows(out / "focal" / f"seed-{seed}" / "metrics.jsonl")) for seed in range(seeds)}
     assert split.train.rewards is not None
-    rewards = float(split.train.rewards.min()), float(split.train.rewards.max())
-    unit = float(np.std(split.train.rewards, dtype=np.float64))
+    rewards = split.train.rewards.astype(np.float64)
+    unit, least, most = float(rewards.std()), float(rewards.min()), float(rewards.max())
     draw_values(rows, unit, rewards, out / "focal_values.png")
     lowest, highest = (
         pick(unit * row[key] for points in rows.values() for row in points)
         for pick, key in ((min, "lowest_value"), (max, "highest_value"))
     )
-    found["focal"] |= {"values": rows, "value_unit": unit, "value_range": [lowest, highest], "reward_range": rewards}
+    found["focal"] |= {
+        "values": rows,
+        "value_unit": unit,
+        "value_range": [lowest, highest],
+        "reward_range": [least, most],
+    }
     last = rows[0][-1]
     print(
         f"focal: values of validation steps between {lowest:.3f} and {highest:.3f} over all of training, rewards of "
-        f"the data between {rewards[0]:.3f} and {rewards[1]:.3f}; at the end divergence {last['divergence']:.3f}, "
+        f"the data between {least:.3f} and {most:.3f}; at the end divergence {last['divergence']:.3f}, "
         f"alpha {last['alpha']:.3f}"
     )
+
+
+# -- ablations ------------------------------------------------------------------------------------------------------
+
+
+def plain_likelihood(agent: FOCALAgent, part: str, batch: Batch) -> torch.Tensor:
+    """FOCAL's clone as BRAC has it: every action's likelihood counts the same."""
+    if part == "encoder":
+        return TaskAgent.part_losses(agent, part, batch)
+    assert batch.z is not None
+    mean, log_std = agent.behaviour.gaussian(agent.behaviour.told(batch.states[:, :, 0], batch.z[:, :, 0]))
+    return -squashed.log_likelihood(mean, log_std, batch.actions[:, :, 0]).sum(-1).mean(1)
+
+
+def measure_ablations(
+    split: hm.Split, preset: str, steps: int | None, seeds: int, device: str, out: Path, episodes: int
+) -> dict[str, Any]:
+    velocities = sorted(set(split.groups) - set(HELD_OUT_VELOCITIES), key=float)
+    demonstrations = [split.group(velocity)[0] for velocity in velocities]
+    found: dict[str, Any] = {}
+
+    def measure(name: str, method: hm.policy.Method, *changed: Any) -> None:
+        with ExitStack() as changes:
+            for change in changed:
+                changes.enter_context(change)
+            folder = out / name.replace(" ", "-")
+            hm.train(method, split, out=folder, preset=preset, seeds=seeds, device=device, quiet=True, steps=steps)
+        policy = hm.load(folder, device=device)
+        if isinstance(policy.agent, FOCALAgent):
+            policy.agent.policy.load_state_dict(policy.agent.behaviour.state_dict())
+        reached, orders = returns(policy, demonstrations, episodes).mean(axis=1), ordering(policy, split.held_out)
+        found[name] = {"return_per_seed": reached.tolist(), "spearman": orders}
+        print(f"{name}: return {reached.mean():.1f}, Spearman {np.mean(orders):.3f}", flush=True)
+
+    measure("meta-bc", hm.MetaBC())
+    measure("meta-bc contexts of 64 steps", hm.MetaBC(context_steps=64))
+    measure("meta-bc embeddings as learned", hm.MetaBC(), patch.object(TaskAgent, "settle", lambda *_: None))
+    measure("clone of focal", hm.FOCAL())
+    measure("clone of focal by plain likelihood", hm.FOCAL(), patch.object(FOCALAgent, "part_losses", plain_likelihood))
+    return found
 
 
 def main() -> None:
@@ -235,8 +288,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="of encoder and policy each; by default the budget's")
     parser.add_argument("--episodes", type=int, help="of the dataset; by default the budget's")
     parser.add_argument("--seeds", type=int, help="of the quality runs; by default the budget's")
+    parser.add_argument("--rollouts", type=int, default=5, help="for each velocity and seed")
     parser.add_argument("--seconds", type=float, default=4.0, help="each speed is measured")
-    parser.add_argument("--parts", nargs="+", choices=("speed", "quality"), default=["speed", "quality"])
+    parser.add_argument("--parts", nargs="+", choices=("speed", "quality", "ablations"), default=["speed", "quality"])
     arguments = parser.parse_args()
     budget, device, begun = BUDGETS[arguments.budget], torch.device(arguments.device), time.perf_counter()
     machine = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
@@ -259,11 +313,12 @@ def main() -> None:
     if "speed" in arguments.parts:
         found["speed"] = measure_speed(split, budget.preset, device, arguments.seconds, 4)
         write_json(arguments.out / "results.json", found)
-    if "quality" in arguments.parts:
-        steps, seeds = arguments.steps or budget.steps, arguments.seeds or budget.seeds
-        found["quality"] = measure_quality(
-            split, budget.preset, steps, seeds, arguments.device, arguments.out, budget.rollouts
-        )
+    for part, measure in (("quality", measure_quality), ("ablations", measure_ablations)):
+        if part in arguments.parts:
+            steps, seeds = arguments.steps or budget.steps, arguments.seeds or budget.seeds
+            where = arguments.out / part
+            found[part] = measure(split, budget.preset, steps, seeds, arguments.device, where, arguments.rollouts)
+            write_json(arguments.out / "results.json", found)
     found["seconds"] = time.perf_counter() - begun
     write_json(arguments.out / "results.json", found)
     print(f"all after {found['seconds']:.0f} s; {arguments.out / 'results.json'}")

@@ -111,9 +111,9 @@ class DeviceWindows(Windows):
 
     @staticmethod
     def bytes_needed(dataset: TrajectoryDataset, z: Array | None) -> int:
-        """Device memory that the arrays and the index take."""
+        """Device memory that the arrays and the index take, with all that a method may want beside them."""
         widths = dataset.observations.shape[1] + dataset.actions.shape[1] + (0 if z is None else z.shape[1])
-        return int(dataset.steps * (4 * widths + 24))
+        return int(dataset.steps * (4 * widths + 48))
 
 
 class StreamedWindows(Windows):
