@@ -161,3 +161,21 @@ def test_a_recording_lets_go_of_its_owner(monkeypatch: pytest.MonkeyPatch) -> No
         assert alive() is None
     finally:
         gc.enable()
+
+
+def test_every_training_of_a_process_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch keeps eight versions of a function; what was compiled for another training must not use them up."""
+    versions: list[int] = []
+    compile_for_real = torch.compile
+
+    def counting(model: torch.fx.GraphModule, _: list[Tensor]) -> torch.fx.GraphModule:
+        versions.append(1)
+        return model
+
+    PretendedGPU(monkeypatch)
+    monkeypatch.setattr(torch, "compile", lambda function, dynamic: compile_for_real(function, backend=counting))
+    for width in range(10):
+        counter = Counter()
+        counter.input = torch.ones(2, width + 2)
+        counter.recorded(GPU)()
+    assert len(versions) == 10

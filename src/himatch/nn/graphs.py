@@ -100,6 +100,9 @@ class Recorded(Generic[T]):
     def _compile(self, undo: Undo) -> None:
         logging.getLogger("torch._dynamo").setLevel(logging.ERROR)  # it warns of what it may safely ignore
         try:
+            # It keeps eight versions of a function and leaves a ninth uncompiled, such as a later training's in the same
+            # process. Whatever was recorded before needs them no more.
+            torch._dynamo.reset()
             for part in self._parts:
                 part.compile()
             self._try_out(undo)
