@@ -100,7 +100,7 @@ class Recorded(Generic[T]):
     def _compile(self, undo: Undo) -> None:
         logging.getLogger("torch._dynamo").setLevel(logging.ERROR)  # it warns of what it may safely ignore
         try:
-            # It keeps eight versions of a function and leaves a ninth uncompiled, such as a later training's in the same
+            # It keeps eight versions of a function and leaves a ninth uncompiled, such as a later training's in this
             # process. Whatever was recorded before needs them no more.
             torch._dynamo.reset()
             for part in self._parts:
