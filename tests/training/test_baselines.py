@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import himatch as hm
 from himatch.errors import HimatchError
 from himatch.nn.graphs import Recorded
 from himatch.policy.making import make_agent
+from himatch.training import Interrupted
 from himatch.training.config import BASELINE_PRESETS, configure
 from himatch.training.engine import Engine
 from himatch.training.job import Job
@@ -104,6 +106,33 @@ def test_resuming_at_any_step_is_the_same_run(name: str, hopper: hm.TrajectoryDa
     list(second.run(30))
     for (key, one), other in zip(second.agent.named_parameters(), whole.agent.parameters(), strict=True):
         assert torch.equal(one, other), key
+
+
+@each
+def test_a_run_interrupted_while_the_policy_learns_ends_in_the_same_bits(
+    name: str, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was trained first comes back with the state, and is what windows are relabelled with."""
+    method = hm.make_method(name, **SMALL)
+    settings: dict[str, Any] = {**TINY, "steps": 12, "seeds": 2, "quiet": True}
+    hm.train(method, hopper, out=tmp_path / "whole", **settings)
+    step, left = Engine._one_step, 6 * len(method.stages(12, 8)) + 5
+
+    def signalled(self: Engine) -> None:
+        nonlocal left
+        step(self)
+        left -= 1
+        if left == 0:
+            signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(Engine, "_one_step", signalled)
+        with pytest.raises(Interrupted, match="stopped at step 5 of 12"):
+            hm.train(method, hopper, out=tmp_path / "parts", **settings)
+    hm.train(method, hopper, out=tmp_path / "parts", resume=True, **settings)
+    for seed in (0, 1):
+        for key, tensor in weights(tmp_path / "whole", seed).items():
+            assert torch.equal(tensor, weights(tmp_path / "parts", seed)[key]), key
 
 
 @each
