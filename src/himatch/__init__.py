@@ -7,9 +7,14 @@ Names are imported when first used, so that ``import himatch`` stays quick.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from himatch._version import __version__
+
+# PyTorch's threads spin while they wait for one another, for long by default: beside another busy program they then
+# come to almost nothing. A short spin is as quick on an idle machine. Read when PyTorch is imported.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 if TYPE_CHECKING:
     from himatch.bins import Bins as Bins

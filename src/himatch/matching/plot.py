@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +33,8 @@ def plot_match(result: MatchResult, path: Path) -> Path:
         axis.set(xlabel=names[d].replace("_", " "), ylabel="density" if d == 0 else "")
         axis.spines[["top", "right"]].set_visible(False)
     reference = "" if result.reference is None else f" (episode mixture {result.reference:.2f})"
-    name = shorten(result.target.name, 60, placeholder=" ...")
+    name = result.target.name
+    name = name if len(name) <= 60 else f"{name[:57]}..."
     axes[0].set_title(f"{name}\nW1 {result.w1:.2f}{reference}", loc="left", fontsize=10)
     axes[-1].legend(frameon=False)
     with new_file(path) as partial:
