@@ -38,8 +38,9 @@ def test_quickstart_interrupted_continued_and_again(
     assert done == 8  # two policies, no step taken twice
     output = capsys.readouterr().out
     assert "episodes    16" in output
+    assert (tmp_path / "quickstart.png").stat().st_size > 5_000
     page = (tmp_path / "quickstart.html").read_text()
-    for text in (*stages.TARGETS, "mixture", "planned", "held-out expert episode", "pretrained CDT"):
+    for text in (*stages.TARGETS, "mixture", "planned", "held-out expert", "pretrained CDT"):
         assert text in page
     assert "pretrained" in output
     trained = hm.load(tmp_path / "halfcheetah-medium-expert-16-0-v0-cpu-4-steps" / "cdt")

@@ -38,7 +38,7 @@ class Budget:
 
 
 BUDGETS: Mapping[str, Budget] = {
-    "smoke": Budget("cpu", 5_000, 100, 31 * 14, 100, 2, 5),
+    "smoke": Budget("cpu", 4_000, 100, 31 * 14, 100, 2, 5),
     "fast": Budget("fast", None, 2_000, 31 * 250, 1_000, 4, 20),
     "paper": Budget("paper", None, 2_000, 31 * 250, 1_000, 4, 20),
 }

@@ -43,7 +43,7 @@ himatch benchmark xvel synthetic --budget smoke --out results              # the
 
 
 def write_page(findings: Findings, film: Path | None, path: Path) -> Path:
-    """Write the page."""
+    """Write the page, and beside it the picture of the distributions."""
     with style():
         panels, curves = _panels(findings), _curves(findings)
     sections = [("table", "How close they come", _table(findings)), ("distributions", "What they do", figure(panels))]
@@ -54,6 +54,8 @@ def write_page(findings: Findings, film: Path | None, path: Path) -> Path:
     sections.append(("provenance", "Where the numbers come from", _provenance(findings)))
     body = "".join(block(*section) for section in sections)
     links = [(key, title) for key, title, _ in sections]
+    with new_file(path.with_suffix(".png")) as partial:
+        partial.write_bytes(panels.png)
     with new_file(path) as partial:
         partial.write_text(document("himatch: the quickstart", LEDE, links, body), encoding="utf-8")
     return path
@@ -68,7 +70,7 @@ def _table(findings: Findings) -> str:
         cells = "".join(f"{mark}{w1:.3f}</td>" for mark, w1 in zip(marks, scores, strict=True))
         rows.append(f'<tr><th scope="row">{escape(name)}</th><td>{findings.mixture(i):.3f}</td>{cells}</tr>')
     means = "".join(f"<td>{findings.held_out_mean(name):.3f}</td>" for name in findings.results)
-    rows.append(f'<tr><th scope="row">mean of the held-out</th><td></td>{means}</tr>')
+    rows.append(f'<tr><th scope="row">mean, held-out</th><td></td>{means}</tr>')
     head = f"<thead><tr><th></th>{heads}</tr></thead>"
     return f'{LEGEND}<div class="scroll"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>\n'
 
@@ -87,7 +89,7 @@ def _panels(findings: Findings) -> Picture:
             rollout_line(axis, edges, bins.histogram(result.pooled(0))[0].tolist())
             axis.set_title(f"W1 {result.w1:.2f}", loc="right", fontsize=7, pad=2)
             quiet(axis)
-        line[0].set_ylabel(findings.targets[i].replace("+", "\n+ ").replace("episode", "\nepisode"), fontsize=7)
+        line[0].set_ylabel(findings.targets[i].replace("+", "\n+ ").replace("held-out ", "held-out\n"), fontsize=7)
     for axis, name in zip(axes[0], names, strict=True):
         axis.annotate(name, (0.5, 1.28), xycoords="axes fraction", ha="center", fontsize=8, weight="bold")
     drawn.supxlabel("x-velocity [m/s]", fontsize=8)

@@ -70,8 +70,8 @@ def _targets(split: Split) -> dict[str, Target]:
     """Two held-out episodes, one of each agent, and two distributions that nobody has shown."""
     slow = int(np.argmin(split.held_out.returns))
     episodes: dict[str, Target] = {
-        "held-out expert episode": demo(split.held_out[0]),
-        "held-out medium episode": demo(split.held_out[slow]),
+        "held-out expert": demo(split.held_out[0]),
+        "held-out medium": demo(split.held_out[slow]),
     }
     return episodes | {text: parse_target(text) for text in TARGETS}
 
@@ -100,7 +100,7 @@ def _show(findings: Findings, console: Console) -> None:
         lines = name.replace("+", "\n+")
         table.add_row(lines, f"{findings.mixture(row):.3f}", *(f"{r[row].w1:.3f}" for r in findings.results.values()))
     means = (f"{findings.held_out_mean(name):.3f}" for name in findings.results)
-    table.add_row("[bold]mean of the held-out[/]", "", *means)
+    table.add_row("[bold]mean, held-out[/]", "", *means)
     console.print(table)
     console.print(
         "mixture: the nearest mixture of whole training episodes, what time-sharing can reach; planned: told that\n"
