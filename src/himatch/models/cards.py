@@ -88,4 +88,5 @@ def markdown(cards: list[ModelCard]) -> str:
             f"{card.data}, {card.data_episodes:,} episodes ({card.data_hash[:12]}) | {card.size / 1e6:.1f} |"
         )
     commands = "\n".join(card.command.replace("--out RUN", f"--out runs/{card.name}") for card in cards)
-    return "\n".join(lines) + f"\n\n```\n{commands}\n```"
+    note = "<!-- parsed only: minutes of GPU -->"
+    return "\n".join(lines) + f"\n\n{note}\n```bash\n{commands}\n```"
