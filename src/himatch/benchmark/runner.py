@@ -7,11 +7,12 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from rich.console import Console
 
 from himatch.benchmark.jobs import Job, Options, plan_jobs
@@ -19,6 +20,7 @@ from himatch.benchmark.running import result_path, run_job
 from himatch.errors import HimatchError
 from himatch.files import new_file, write_json
 from himatch.progress import progress_bar
+from himatch.simulation.simulator import available_cpus
 
 Executor = Literal["local", "ray"]
 FAILURES, PLAN = "failures", "benchmark.json"
@@ -50,7 +52,8 @@ def run_benchmark(
     executor
         ``local``: this machine; ``ray``: a Ray cluster that shares ``out`` (``address``, or one that is started here).
     workers
-        Processes on this machine; more than one only helps where there is no GPU or several.
+        Processes on this machine, which share its cores. On one GPU a few of them keep it busy while others compile,
+        load or simulate.
     """
     options, folder = options or Options(), Path(out)
     jobs = plan_jobs(suites, options)
@@ -104,7 +107,10 @@ def _in_turn(jobs: Sequence[Job], total: int, out: Path, options: Options, quiet
 
 
 def _in_processes(jobs: Sequence[Job], out: Path, options: Options, workers: int) -> Iterator[Outcome]:
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    share = max(1, available_cpus() // workers)
+    options = replace(options, threads=options.threads or share)
+    context = get_context("spawn")
+    with ProcessPoolExecutor(workers, context, initializer=torch.set_num_threads, initargs=(share,)) as pool:
         waiting = {pool.submit(attempt, job.as_json(), str(out), asdict(options)): job for job in jobs}
         for future in as_completed(waiting):
             try:
@@ -118,8 +124,6 @@ def _on_ray(jobs: Sequence[Job], out: Path, options: Options, workers: int, addr
         ray: Any = importlib.import_module("ray")
     except ImportError:
         raise HimatchError('the executor ray is not installed: pip install "himatch[ray]"') from None
-    import torch
-
     if not ray.is_initialized():
         ray.init(address=address, num_cpus=None if address else workers, include_dashboard=False, log_to_driver=False)
     # A machine that is lost takes no result with it: they are files, and a job that runs again skips what is there.

@@ -159,6 +159,7 @@ def _answer(job: Job, question: Question, policy: Policy, split: Split, training
             "training": {**policy.description["train"], **policy.description["model"], "seconds": training},
             "method": policy.description["method"],
             "rollout_seconds": round(elapsed, 2),
+            "device": torch.cuda.get_device_name(policy.device) if policy.device.type == "cuda" else "cpu",
             "trained_with": policy.description["versions"],
         },
     )

@@ -85,7 +85,13 @@ FOCAL = Variant("FOCAL", "focal")
 
 def _bdt(m: int, n: int, *, literal: bool = False, budget: BudgetName) -> Variant:
     name = f"BDT (m={m}, N={n}{', literal' if literal else ''})"
-    return Variant(name, "bdt", {"m": m, "target_window": n, "literal": literal}, {"context": n}, from_budget=budget)
+    settings = {"m": m, "target_window": n, "literal": literal}
+    return Variant(name, "bdt", settings, _windows(n), from_budget=budget)
+
+
+def _windows(n: int) -> dict[str, int]:
+    """Context N with the batch of Table dt_hyper: presets of shorter contexts have larger batches."""
+    return {"context": n, "batch_size": 64}
 
 
 def _imitators() -> tuple[Variant, ...]:
@@ -99,11 +105,11 @@ def _imitators() -> tuple[Variant, ...]:
                 rows.append(_bdt(m, n, literal=True, budget="fast"))
         first: BudgetName = "smoke" if largest else "paper"
         rows += [
-            Variant(f"{label} ({mode}, m={m})", method, {"m": m, "mode": mode}, {"context": 20}, from_budget=first)
+            Variant(f"{label} ({mode}, m={m})", method, {"m": m, "mode": mode}, _windows(20), from_budget=first)
             for label, method in (("DT-AE", "dt-ae"), ("DT-CPC", "dt-cpc"))
             for mode in ("unsupervised", "joint", "frozen")
         ]
-        rows.append(Variant(f"DT-E2E (m={m})", "dt-e2e", {"m": m}, {"context": 20}, from_budget=first))
+        rows.append(Variant(f"DT-E2E (m={m})", "dt-e2e", {"m": m}, _windows(20), from_budget=first))
     return tuple(rows)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from himatch.data.minari import METADATA
 from himatch.data.recipes import RECIPES, Recipe, find_recipe, recipe_cards
@@ -50,20 +50,18 @@ def cached_dataset(
     experts = recipe_experts(recipe)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        workshop = Path(tempfile.mkdtemp(prefix=f".{found.name}.", dir=folder))
+        lock = FileLock(folder / f".{found.name}.lock")
+        lock.acquire()
     except OSError as reason:
         raise DataError(
             f"{folder}: {name} cannot be kept there ({reason.strerror or reason}); name another folder with --cache"
         ) from reason
-    try:
-        play_recipe(recipe, experts, workshop / found.name, seed=seed, threads=threads, quiet=quiet)
-        try:
-            (workshop / found.name).rename(found)
-        except OSError as reason:
-            if not _complete(found):  # otherwise another process was quicker, and its set is the same
-                raise DataError(f"{found}: cannot be written ({reason.strerror or reason})") from reason
+    try:  # of several processes that want it, one makes it
+        if not _complete(found):
+            play_recipe(recipe, experts, found, seed=seed, threads=threads, overwrite=True, quiet=quiet)
     finally:
-        shutil.rmtree(workshop, ignore_errors=True)
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
     return found
 
 
