@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.simulation.registration import BACKFLIP_CHEETAH, CHEETAH_VEL
+from himatch.tasks.physics import import_mujoco
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -214,7 +215,10 @@ _SHARED = (
 def batched_environment(env_id: str, settings: Sequence[Mapping[str, Any]]) -> tuple[Locomotion, int] | None:
     """The environment with every simulation's settings, and their number; ``None`` where Gymnasium has to do it."""
     known = ENVIRONMENTS.get(env_id)
-    if known is None or find_spec("mujoco.batch") is None:
+    if known is None:
+        return None
+    import_mujoco()
+    if find_spec("mujoco.batch") is None:
         return None
     for own in settings:
         if not all(name in known.settings and _supported(name, known.settings[name], own[name]) for name in own):

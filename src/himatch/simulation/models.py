@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from himatch.tasks.notices import quiet_loading
+from himatch.tasks.physics import import_mujoco
 
 
 def load_model(xml: str) -> Any:
     """The ``MjModel`` of one of Gymnasium's XML files."""
     import gymnasium
-    import mujoco
 
     # Found by its place: importing gymnasium.envs.mujoco would ask for what rendering needs.
     assets = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
     with quiet_loading():
-        return mujoco.MjModel.from_xml_path(str(assets / xml))
+        return import_mujoco().MjModel.from_xml_path(str(assets / xml))

@@ -11,27 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from himatch.errors import SimulationError
+from himatch.tasks.physics import OPENGL_OFF, OPENGL_VARIABLE
 
-VARIABLE = "MUJOCO_GL"  # MuJoCo's own: what it says is what is used
 PATIENCE = 60.0  # seconds a backend gets for its first picture; most need less than one
 REMEDY = "install one, on Debian or Ubuntu with: apt-get install libegl1 libopengl0 libgl1-mesa-dri"
 _PROBE = Path(__file__).with_name("opengl_probe.py")
-_OFF = ("disable", "disabled", "off", "false", "0")
 _ANY = ("", "enable", "enabled", "on", "true", "1")
 _SAME = {"glx": "glfw", "wgl": "glfw"}  # MuJoCo makes these through GLFW
 
 
 def opengl_backend() -> str:
     """The backend named by MUJOCO_GL, else the first that draws: EGL, OSMesa, and GLFW where there is a display."""
-    wish = os.environ.get(VARIABLE, "").lower().strip()
-    if wish in _OFF:
-        raise SimulationError(f"{VARIABLE}={wish} turns the drawing of robots off; unset it to have them drawn")
+    wish = os.environ.get(OPENGL_VARIABLE, "").lower().strip()
+    if wish in OPENGL_OFF:
+        raise SimulationError(f"{OPENGL_VARIABLE}={wish} turns the drawing of robots off; unset it to have them drawn")
     if wish not in _ANY:
         backend = _SAME.get(wish, wish)
         if draws(backend):
             return backend
         raise SimulationError(
-            f"robots cannot be drawn with {VARIABLE}={wish} here; unset it to have another OpenGL tried, or {REMEDY}"
+            f"robots cannot be drawn with {OPENGL_VARIABLE}={wish} here; unset it to have another OpenGL tried, "
+            f"or {REMEDY}"
         )
     candidates = _candidates()
     for backend in candidates:
@@ -53,7 +53,7 @@ def draws(backend: str) -> bool:
     try:
         tried = subprocess.run(
             [sys.executable, "-P", str(_PROBE), backend],
-            env={**os.environ, VARIABLE: "disable"},  # importing MuJoCo must not load another one first
+            env={**os.environ, OPENGL_VARIABLE: "disable"},  # importing MuJoCo must not load another one first
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -14,10 +14,11 @@ import numpy as np
 
 from himatch.errors import HimatchWarning, SimulationError
 from himatch.simulation.gymnasium_envs import MakeEnv, environment_makers
-from himatch.simulation.opengl import VARIABLE, opengl_backend
+from himatch.simulation.opengl import opengl_backend
 from himatch.simulation.views import Image, RobotView, View, camera_of
 from himatch.tasks import Task
 from himatch.tasks.notices import quiet_loading
+from himatch.tasks.physics import OPENGL_VARIABLE
 from himatch.types import Trajectory
 
 PACE = 1 / 30  # seconds a step takes where the environment does not say
@@ -37,7 +38,7 @@ class Replay:
     def open(self, size: tuple[int, int]) -> Iterator[Stage]:
         """The environment, ready to be looked at in pictures of ``(width, height)``."""
         if self.make_env is None and camera_of(self.task.env_id) is not None:
-            opengl_backend()  # before MuJoCo is imported, which stumbles over a MUJOCO_GL that is not there
+            opengl_backend()  # refused before anything is made
         with quiet_loading(), warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # data of an older environment is no mistake
             make = self.make_env or environment_makers(self.task, [self.task.env_kwargs])[0]
@@ -113,7 +114,7 @@ def _viewed(env: gymnasium.Env[Any, Any], size: tuple[int, int], name: str) -> t
         env.close()
         env = gymnasium.make(spec, render_mode="rgb_array")
     if hasattr(inner, "mujoco_renderer"):
-        os.environ[VARIABLE] = opengl_backend()  # else Gymnasium tries a window first
+        os.environ[OPENGL_VARIABLE] = opengl_backend()  # else Gymnasium tries a window first
     return env, _own_view(env, name)
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from himatch.errors import HimatchWarning
+from himatch.tasks.physics import import_mujoco
 
 KNOWN_NOTICE = "settotalmass"  # an XML attribute of half_cheetah.xml that MuJoCo means to drop one day
 
@@ -32,8 +33,7 @@ def quiet_loading() -> Iterator[None]:
     MuJoCo would print the notice and append it to MUJOCO_LOG.TXT in the current folder, once a model. Other warnings
     go to the handler that was there before, else to Python's warnings.
     """
-    import mujoco
-
+    mujoco = import_mujoco()
     global _loading, _previous
     with _lock:
         if _loading == 0:
