@@ -98,7 +98,7 @@ def test_finished_jobs_are_not_done_again_and_new_questions_use_the_model(
 ) -> None:
     chosen = options(cache, tasks=("hopper",), methods=("cdt",))
     run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
-    files = sorted(tmp_path.rglob("*.safetensors")) + sorted((tmp_path / "results").iterdir())
+    files = sorted(tmp_path.rglob("*.safetensors")) + sorted((tmp_path / "scores").iterdir())
     before = {path: path.stat().st_mtime_ns for path in files}
     run_benchmark(["xvel", "synthetic"], tmp_path, chosen, quiet=True)
     assert {path: path.stat().st_mtime_ns for path in before} == before

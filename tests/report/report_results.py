@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.benchmark.results import JobResult, TargetScore
+from himatch.benchmark.suites import usual_steps
 
 BINS = 31
 CENTRE = {"halfcheetah": 8.0, "hopper": 2.5, "walker2d": 3.0, "cheetah-vel": 1.5, "ant": 3.0}
 QUALITY = {"Categorical DT": 0.1, "DT": 0.2, "BC (no-context)": 0.9, "Meta-BC": 0.3, "FOCAL": 0.5}
+KINDS = {"Categorical DT": "cdt", "DT": "dt", "BC": "bc", "Meta-BC": "meta-bc", "FOCAL": "focal", "BDT": "bdt"}
+KINDS |= {"DT-AE": "dt-ae", "DT-CPC": "dt-cpc", "DT-E2E": "dt-e2e"}
 
 
 class Place(NamedTuple):
@@ -37,11 +40,13 @@ def job(
     budget: str = "smoke",
     data: str | None = None,
     quality: float | None = None,
+    steps: int | None = None,
 ) -> JobResult:
-    """A method's result."""
+    """A method's result; ``steps`` of training where they are not the budget's."""
     rng = np.random.default_rng(zlib.crc32(f"{suite}{task}{method}{feature}{conditioning}".encode()))
     error = (QUALITY.get(method, 0.4) if quality is None else quality) * CENTRE.get(task, 1.0) / 4
     scores = [_score(rng, task, feature, place, len(seeds), error) for place in targets]
+    name = KINDS.get(method.split(" (")[0], "")
     known = {"name": data or f"{task}-medium-expert", "made_by_himatch": data is None}
     known |= {"hash": f"{zlib.crc32(task.encode()):08x}" * 8, "episodes": 100, "steps": 100_000}
     return JobResult(
@@ -50,7 +55,11 @@ def job(
             "command": f"himatch benchmark {suite}",
             "data": known,
             "environment": f"{task}-v5",
-            "training": {"preset": "cpu", "steps": 2500, "seconds": 61.5},
+            "training": {"steps": steps or usual_steps(budget, name), "context": 5, "seconds": 61.5},
+            "method": {"name": name},
+            "rollout_seconds": 2.5,
+            "device": "a machine",
+            "date": "2026-01-31",
             "versions": {"himatch": "0.1", "torch": "2.11"},
         },
     )

@@ -176,6 +176,25 @@ def test_budgets_are_told_apart_and_repeats_are_said() -> None:
         build_tables([jobs[0], jobs[0]])
 
 
+def test_training_for_longer_is_a_row_of_its_own() -> None:
+    jobs = [
+        job("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out(), budget="fast"),
+        job("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out(), budget="fast", steps=300_000),
+        job("xvel", "hopper", "Categorical DT", "x_velocity", held_out(), budget="fast"),
+        job("xvel", "hopper", "Meta-BC", "x_velocity", held_out(), budget="fast"),
+    ]
+    (table,) = build_tables(jobs)  # without a warning
+    names = [row.name for row in table.methods if not row.is_missing]
+    assert names == ["Categorical DT", "Categorical DT, 300,000 steps", "Meta-BC"]
+    assert table.cell("Categorical DT, 300,000 steps", "halfcheetah/total").ours is not None
+    assert table.cell("Categorical DT, 300,000 steps", "average").ours is None
+    jobs.append(job("xvel", "hopper", "Meta-BC", "x_velocity", held_out(), budget="paper"))
+    (table,) = build_tables(jobs)
+    names = [row.name for row in table.methods if not row.is_missing]
+    assert names[:2] == ["Categorical DT, fast", "Categorical DT, fast, 300,000 steps"]
+    assert names[2:] == ["Meta-BC, fast", "Meta-BC, paper"]  # 100,000 steps are what the paper gives it
+
+
 def test_tasks_of_the_users_own_get_columns() -> None:
     targets = [Place("a", "expert", {}), Place("b", "medium", {})]
     jobs = [job("xvel", task, "DT", "x_velocity", targets) for task in ("hopper", "arm")]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from himatch.divergences import Summary, summarize
 from himatch.errors import DataError
-from himatch.files import reading, write_json
+from himatch.files import new_file, reading
 
-RESULTS = "results"  # folder of the result files below a benchmark's own
+SCORES = "scores"  # folder of the result files below a benchmark's own
+# Decimals in a file. Shares are drawn, not computed with; a return has four digits before its point.
+_DECIMALS = {"returns": 3, "lengths": 3, "target_return": 3, "target": 5, "rollouts": 5}
+_USUAL_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -79,23 +83,62 @@ class JobResult:
 
 
 def write_result(folder: Path, result: JobResult) -> Path:
-    """Write a result, whole or not at all."""
-    path = folder / RESULTS / f"{result.key}.json"
-    write_json(path, asdict(result))
+    """Write a result, whole or not at all: small, and a target a line, so that two files can be compared by eye."""
+    path = folder / SCORES / f"{result.key}.json"
+    content = asdict(result)
+    targets = [
+        {name: _short(value, name) for name, value in target.items() if value is not None}
+        for target in content.pop("targets")
+    ]
+    edges = [target["histograms"].get("edges") for target in targets]
+    if edges and edges[0] is not None and all(edge == edges[0] for edge in edges):
+        content["edges"] = edges[0]  # the bins are the model's: once is enough
+        for target in targets:
+            del target["histograms"]["edges"]
+    provenance = [f"{_dense(name)}: {_dense(value)}" for name, value in content.pop("provenance").items()]
+    lines = [f"{_dense(name)}: {_dense(value)}" for name, value in content.items()]
+    lines.append(_block('"provenance": {', provenance, "}"))
+    lines.append(_block('"targets": [', map(_dense, targets), "]"))
+    with new_file(path) as partial:
+        partial.write_text(_block("{", lines, "}", indent="\n ") + "\n")
     return path
+
+
+def _block(start: str, entries: Iterable[str], end: str, indent: str = "\n  ") -> str:
+    """Entries a line each."""
+    return start + ",".join(f"{indent}{entry}" for entry in entries) + indent[:-1] + end
+
+
+def _dense(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _short(value: Any, name: str) -> Any:
+    """Without digits that nobody needs; whole numbers without a point."""
+    if isinstance(value, dict):
+        return {key: _short(entry, key) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_short(entry, name) for entry in value]
+    if not isinstance(value, float) or not math.isfinite(value):
+        return value
+    rounded = round(value, _DECIMALS.get(name, _USUAL_DECIMALS))
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def read_result(path: Path) -> JobResult:
     """Read a result back."""
     with reading(str(path)):
         content = json.loads(path.read_text())
+        edges = content.pop("edges", None)
         targets = [TargetScore(**target) for target in content.pop("targets")]
+        for target in targets if edges is not None else ():
+            target.histograms["edges"] = edges
         return JobResult(**content, targets=targets)
 
 
 def read_results(folders: Sequence[str | Path]) -> list[JobResult]:
     """All results below some folders."""
-    found = [path for folder in folders for path in sorted(Path(folder).rglob(f"{RESULTS}/*.json"))]
+    found = [path for folder in folders for path in sorted(Path(folder).rglob(f"{SCORES}/*.json"))]
     if not found:
         raise DataError(f"no results in {', '.join(map(str, folders))}; run himatch benchmark first")
     return [read_result(path) for path in found]

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from himatch.benchmark.jobs import Job, Options, Question
-from himatch.benchmark.results import RESULTS, JobResult, TargetScore, write_result
+from himatch.benchmark.results import SCORES, JobResult, TargetScore, write_result
 from himatch.benchmark.suites import BUDGETS, SUITES
 from himatch.benchmark.targets import PATCHWORKS, Asked, split_dataset, suite_targets
 from himatch.bins import Bins
@@ -60,7 +60,7 @@ def result_path(out: Path, job: Job, question: Question) -> Path:
     empty = JobResult(
         question.suite, job.task, question.name, question.feature, question.conditioning, "", [], 0, [], {}
     )
-    return out / RESULTS / f"{empty.key}.json"
+    return out / SCORES / f"{empty.key}.json"
 
 
 # -- data -----------------------------------------------------------------------------------------------------------
@@ -171,13 +171,13 @@ def _score(asked: Asked, result: MatchResult) -> TargetScore:
     return TargetScore(
         asked.target.name,
         asked.group,
-        _rounded(result.w1_per_seed),
-        _rounded(result.energy_per_seed),
-        _rounded(result.returns.mean(1)),
-        _rounded(result.lengths.mean(1)),
-        round(demonstration.total_reward, 3) if rewarded and demonstration is not None else None,
-        None if result.reference is None else round(result.reference, 6),
-        round(result.outside, 6),
+        _floats(result.w1_per_seed),
+        _floats(result.energy_per_seed),
+        _floats(result.returns.mean(1)),
+        _floats(result.lengths.mean(1)),
+        demonstration.total_reward if rewarded and demonstration is not None else None,
+        result.reference,
+        result.outside,
         asked.shift,
         asked.ordering,
         histograms(
@@ -189,12 +189,12 @@ def _score(asked: Asked, result: MatchResult) -> TargetScore:
 def histograms(bins: Bins, target: np.ndarray, rollouts: np.ndarray | None = None) -> dict[str, Any]:
     """Shares of the target's and the rollouts' values on the bins, for figures."""
     parts = {"target": target} | ({} if rollouts is None else {"rollouts": rollouts})
-    found: dict[str, Any] = {"edges": [[round(float(x), 6) for x in row] for row in bins.edges]}
+    found: dict[str, Any] = {"edges": [_floats(row) for row in bins.edges]}
     for name, values in parts.items():
         indices = bins.indices(values)
         flat = np.ravel_multi_index(tuple(indices.T.astype(np.int64)), (bins.count,) * bins.dimensions)
         shares = np.bincount(flat, minlength=bins.count**bins.dimensions) / len(flat)
-        found[name] = np.round(shares.reshape((bins.count,) * bins.dimensions), 6).tolist()
+        found[name] = shares.reshape((bins.count,) * bins.dimensions).tolist()
     return found
 
 
@@ -214,8 +214,8 @@ def _look_at(job: Job, question: Question, dataset: TrajectoryDataset, options: 
             group,
             [],
             [],
-            _rounded([chosen.returns.mean()]),
-            _rounded([chosen.lengths.mean()]),
+            _floats([chosen.returns.mean()]),
+            _floats([chosen.lengths.mean()]),
             histograms=histograms(bins, values),
         )
         targets.append(target)
@@ -248,5 +248,5 @@ def _provenance(dataset: TrajectoryDataset, options: Options) -> dict[str, Any]:
     }
 
 
-def _rounded(values: Sequence[float] | np.ndarray) -> list[float]:
-    return [round(float(value), 6) for value in values]
+def _floats(values: Sequence[float] | np.ndarray) -> list[float]:
+    return [float(value) for value in values]

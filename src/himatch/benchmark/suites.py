@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from himatch.errors import HimatchError
-from himatch.policy import METHODS
+from himatch.policy import METHODS, make_method
+from himatch.training import configure
 
 BudgetName = Literal["smoke", "fast", "paper"]
 Targets = Literal["held-out", "synthetic", "shift", "velocities", "patchwork", "dataset"]
@@ -42,6 +43,13 @@ BUDGETS: Mapping[str, Budget] = {
     "fast": Budget("fast", None, 2_000, 31 * 250, 1_000, 4, 20),
     "paper": Budget("paper", None, 2_000, 31 * 250, 1_000, 4, 20),
 }
+
+
+def usual_steps(budget: str, method: str) -> int | None:
+    """Training steps of a budget for a method; nothing where either is unknown here."""
+    if budget not in BUDGETS or method not in METHODS:
+        return None
+    return configure(BUDGETS[budget].preset, make_method(method), steps=BUDGETS[budget].steps).train.steps
 
 
 @dataclass(frozen=True)

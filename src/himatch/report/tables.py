@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -10,17 +9,16 @@ from typing import Literal
 import numpy as np
 
 from himatch.benchmark.results import JobResult, TargetScore
-from himatch.errors import HimatchWarning, TaskError
+from himatch.errors import TaskError
 from himatch.report.captions import caption_of, missing_note
 from himatch.report.layouts import AVERAGE, LAYOUTS, Column, Layout, belongs, columns_of
-from himatch.report.methods import canonical, has_option
+from himatch.report.methods import has_option
 from himatch.report.paper import PaperFigure, PaperTable, paper_tables
+from himatch.report.runs import HELD_OUT, Run, gather_rows
 from himatch.report.scores import Score, Strata, average, plain, scored
 from himatch.tasks import get_task
 
 REFERENCE = "Episode mixture"
-HELD_OUT = "Held-out"
-_ORDER = ("open", "closed", "planned")
 
 
 @dataclass(frozen=True)
@@ -43,13 +41,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A method under one conditioning, or something to compare methods with."""
+    """A method under one conditioning with one effort, or something to compare methods with."""
 
     name: str
     kind: Literal["method", "reference"]
     cells: tuple[Cell, ...]
     jobs: Mapping[str, JobResult]
     """Its results by task."""
+    run: Run | None = None
+    """What was run, if anything was."""
 
     @property
     def is_missing(self) -> bool:
@@ -92,6 +92,10 @@ class Table:
         keys = [c.key for c in self.columns]
         return next(r for r in self.rows if r.name == row).cells[keys.index(column)]
 
+    def row(self, run: Run) -> Row | None:
+        """The row of a run."""
+        return next((row for row in self.rows if row.run == run), None)
+
 
 def build_tables(results: Sequence[JobResult]) -> list[Table]:
     """Every table of the paper that there is a result for."""
@@ -113,7 +117,7 @@ def build_table(layout: Layout, results: Sequence[JobResult]) -> Table | None:
     found = dict.fromkeys(result.task for result in chosen)
     tasks = (*(t for t in layout.tasks if t in found), *(t for t in found if t not in layout.tasks))
     columns, paper = columns_of(layout, tasks), paper_tables()[layout.label]
-    methods = [_method_row(name, jobs, columns, layout, paper) for name, jobs in _jobs_by_row(chosen, paper).items()]
+    methods = [_method_row(*row, columns, layout, paper) for row in gather_rows(chosen, paper)]
     below = _rows_below(columns, layout, paper, chosen)
     marked = _mark_best(methods, below, layout)
     absent = tuple(task for task in layout.tasks if task not in found)
@@ -125,33 +129,13 @@ def build_table(layout: Layout, results: Sequence[JobResult]) -> Table | None:
     return Table(layout, columns, (*marked, *below), caption_of(layout, chosen), tuple(notes))
 
 
-def _jobs_by_row(results: Sequence[JobResult], paper: PaperTable) -> dict[str, dict[str, JobResult]]:
-    """Results of each row by task: the paper's rows in its order, run or not, each followed by its conditionings."""
-    spelled = {canonical(name): name for name in paper.methods if name != HELD_OUT}
-    order = list(dict.fromkeys([*spelled, *(canonical(result.method) for result in results)]))
-    budgets = sorted({result.budget for result in results})
-    rows: dict[tuple[int, int, int], tuple[str, dict[str, JobResult]]] = {
-        (i, 0, 0): (spelled[method], {}) for i, method in enumerate(order) if method in spelled
-    }
-    for result in results:
-        method = canonical(result.method)
-        conditioning = _ORDER.index(result.conditioning) if result.conditioning in _ORDER else len(_ORDER)
-        key = (order.index(method), conditioning, budgets.index(result.budget))
-        name = spelled.get(method, result.method)
-        name += "" if result.conditioning == "open" else f", {result.conditioning}"
-        name += f", {result.budget}" if len(budgets) > 1 else ""
-        jobs = rows.get(key, (name, {}))[1]
-        if result.task in jobs:
-            message = f"{result.suite}: {name} on {result.task} was found twice; the later is shown"
-            warnings.warn(message, HimatchWarning, stacklevel=2)
-        rows[key] = (name, {**jobs, result.task: result})
-    filled = {key[:2] for key, (_, jobs) in rows.items() if jobs}
-    rows = {key: row for key, row in rows.items() if row[1] or key[:2] not in filled}  # run, with another budget
-    return {name: jobs for _, (name, jobs) in sorted(rows.items())}
-
-
 def _method_row(
-    name: str, jobs: Mapping[str, JobResult], columns: Sequence[Column], layout: Layout, paper: PaperTable
+    name: str,
+    run: Run | None,
+    jobs: Mapping[str, JobResult],
+    columns: Sequence[Column],
+    layout: Layout,
+    paper: PaperTable,
 ) -> Row:
     method = next((job.method for job in jobs.values()), name)
     cells = []
@@ -161,7 +145,7 @@ def _method_row(
         ours = scored(parts) if complete else None
         normalized = _normalized(column, ours) if layout.measure == "return" else None
         cells.append(Cell(ours, _papers(paper, method, column, layout), normalized))
-    return Row(name, "method", tuple(cells), jobs)
+    return Row(name, "method", tuple(cells), jobs, run)
 
 
 def _strata(job: JobResult, group: str, layout: Layout) -> Strata:
