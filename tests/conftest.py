@@ -1,4 +1,4 @@
-"""What all tests share: reproducible property tests and small random episodes."""
+"""What all tests share: reproducible property tests, commands, small random episodes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from command_line import Result, Run
 from hypothesis import HealthCheck, settings
 from random_episodes import episode
 
 import himatch as hm
+from himatch.cli import main
 from himatch.experts.expert import Expert, write_family
 from himatch.experts.networks import Actor, Widths
 
@@ -19,6 +21,19 @@ settings.register_profile(
 )
 settings.load_profile("default")
 torch.set_num_threads(1)  # tests run side by side
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command line and gives its exit code, output and error output."""
+
+    def run(*arguments: object) -> Result:
+        with pytest.raises(SystemExit) as stopped:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return run
 
 
 @pytest.fixture

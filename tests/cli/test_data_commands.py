@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from command_line import assert_refused
 
 import himatch as hm
-from himatch.cli import main
 from himatch.tasks import registry
 
 
@@ -26,29 +26,6 @@ def log(tmp_path):
         labels=["slow", "fast"] * 10,
     )
     return path
-
-
-@pytest.fixture
-def run(capsys):
-    """Run the command line and give its exit code, output and error output."""
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as caught:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return caught.value.code, out, err
-
-    return run
-
-
-def assert_refused(result, *fragments):
-    code, out, err = result
-    assert code == 2
-    assert out == ""
-    assert err.startswith("himatch: ")
-    assert len(err.splitlines()) == 1
-    for fragment in fragments:
-        assert fragment in err
 
 
 def test_version(run):

@@ -9,42 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import h5py
 import pytest
+from command_line import Run, assert_refused
 
 import himatch as hm
-from himatch.cli import main
 from himatch.data.cache import cached_dataset
 from himatch.data.recipes import Part, Recipe
-
-Result = tuple[int, str, str]
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line and give its exit code, output and error output."""
-
-    def run(*arguments: object) -> Result:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return int(stopped.value.code or 0), out, err
-
-    return run
-
-
-def assert_refused(result: Result, *fragments: str) -> None:
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.startswith("himatch: ")
-    assert len(err.splitlines()) == 1
-    for fragment in fragments:
-        assert fragment in err
 
 
 @pytest.fixture

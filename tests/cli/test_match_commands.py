@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import Run
 
 import himatch as hm
-from himatch.cli import main
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -23,17 +20,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hm.train(hm.CDT("x_velocity"), hm.paper_split(data), out=folder / "run", **settings)  # type: ignore[arg-type]
     hm.train(hm.BDT(), hm.paper_split(data), out=folder / "bdt", **settings)  # type: ignore[arg-type]
     return folder
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return int(stopped.value.code or 0), out, err
-
-    return run
 
 
 @pytest.mark.parametrize("conditioning", ["open", "closed", "planned"])

@@ -12,9 +12,9 @@ import types
 from pathlib import Path
 
 import pytest
+from command_line import Run, assert_refused
 
 import himatch as hm
-from himatch.cli import main
 from himatch.training.reporting import make_trackers
 
 TINY = ["--preset", "cpu", "--steps", "8", "--width", "16", "--layers", "1", "--context", "3", "--batch-size", "8"]
@@ -25,20 +25,14 @@ def source(hopper: hm.TrajectoryDataset, tmp_path: Path) -> str:
     return str(hm.write_minari(hopper, tmp_path / "hopper-v0"))
 
 
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main(list(arguments))
-    return int(stopped.value.code or 0)
-
-
-def test_train_and_resume(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_and_resume(source: str, tmp_path: Path, run: Run) -> None:
     command = ["train", "--method", "cdt", "--feature", "x_velocity", "--data", source, "--out", str(tmp_path / "run")]
-    assert run(*command, *TINY, "--seeds", "2") == 0
-    assert "held-out action error" in capsys.readouterr().out
+    code, out, _ = run(*command, *TINY, "--seeds", "2")
+    assert code == 0
+    assert "held-out action error" in out
     assert hm.load(tmp_path / "run").seeds == (0, 1)
-    assert run(*command, *TINY, "--seeds", "2") == 2
-    assert "--resume" in capsys.readouterr().err
-    assert run(*command, *TINY, "--seeds", "2", "--resume") == 0
+    assert_refused(run(*command, *TINY, "--seeds", "2"), "--resume")
+    assert run(*command, *TINY, "--seeds", "2", "--resume")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -55,20 +49,15 @@ def test_train_and_resume(source: str, tmp_path: Path, capsys: pytest.CaptureFix
         (["--method", "dt", "--track", "abacus"], "unknown tracker"),
     ],
 )
-def test_bad_input_is_one_line(
-    arguments: list[str], fragment: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_one_line(arguments: list[str], fragment: str, source: str, tmp_path: Path, run: Run) -> None:
     given = dict(zip(arguments[::2], arguments[1::2], strict=True))
     defaults = {"--data": source, "--out": str(tmp_path / "run"), **dict(zip(TINY[::2], TINY[1::2], strict=True))}
-    assert run("train", *(x for pair in {**defaults, **given}.items() for x in pair)) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert fragment in lines[0]
+    assert_refused(run("train", *(x for pair in {**defaults, **given}.items() for x in pair)), fragment)
 
 
-def test_settings_are_checked_before_data_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("train", "--method", "dt", "--data", "nowhere", "--out", str(tmp_path / "run"), "--dropout", "2") == 2
-    assert "dropout" in capsys.readouterr().err
+def test_settings_are_checked_before_data_is_read(tmp_path: Path, run: Run) -> None:
+    command = ("train", "--method", "dt", "--data", "nowhere", "--out", tmp_path / "run", "--dropout", 2)
+    assert_refused(run(*command), "dropout")
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(source: str, tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from command_line import Run
 
 import himatch as hm
 from himatch.data.cache import cached_dataset
@@ -19,8 +19,6 @@ from himatch.data.recipes import Part, Recipe
 from himatch.experts import load_expert, read_cards
 from himatch.experts.cards import read_weights
 from himatch.experts.listing import check, folded_names, markdown, rows
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 def test_lists_and_cached_datasets_need_no_torch(

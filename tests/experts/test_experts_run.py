@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from command_line import Run, assert_refused
 from safetensors.torch import load_file, save_file
 
 from himatch.experts import training
@@ -18,8 +18,6 @@ from himatch.experts.sac import SAC, SACConfig, chosen_agents
 from himatch.experts.stage import Stage
 from himatch.experts.training import train_experts
 
-Result = tuple[int, str, str]
-Run = Callable[..., Result]
 Steps = list[tuple[bool, int]]
 
 TINY = SACConfig(hidden=(8, 8), copies=4, updates=2, batch_size=8, memory=400, first=20)
@@ -188,15 +186,6 @@ def test_starting_with_agents_of_another_run(
 
 
 # -- what goes wrong ------------------------------------------------------------------------------------------------
-
-
-def assert_refused(result: Result, *fragments: str) -> None:
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.startswith("himatch: ")
-    assert len(err.splitlines()) == 1
-    for fragment in fragments:
-        assert fragment in err
 
 
 @pytest.mark.parametrize(

@@ -36,16 +36,16 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
 
 
 @pytest.fixture
-def run(hopper: hm.TrajectoryDataset, tmp_path: Path) -> Path:
+def trained(hopper: hm.TrajectoryDataset, tmp_path: Path) -> Path:
     split = hm.paper_split(hopper)
     return hm.train(hm.CDT("x_velocity"), split, out=tmp_path / "run", seeds=2, **SMALL).folder  # type: ignore[arg-type]
 
 
-def test_what_is_loaded_is_what_was_pushed(run: Path, hub: LocalHub, hopper: hm.TrajectoryDataset) -> None:
-    assert hm.push(run, NAME, private=True).endswith("/somebody/hopper-cdt")
+def test_what_is_loaded_is_what_was_pushed(trained: Path, hub: LocalHub, hopper: hm.TrajectoryDataset) -> None:
+    assert hm.push(trained, NAME, private=True).endswith("/somebody/hopper-cdt")
     assert hub.private == {"somebody/hopper-cdt": True}
-    ours, theirs = hm.load(run), hm.load(NAME)
-    assert theirs.folder != run
+    ours, theirs = hm.load(trained), hm.load(NAME)
+    assert theirs.folder != trained
     assert theirs.description == ours.description
     np.testing.assert_array_equal(ours.actions(hopper[3]), theirs.actions(hopper[3]))
     actions = [
@@ -55,21 +55,21 @@ def test_what_is_loaded_is_what_was_pushed(run: Path, hub: LocalHub, hopper: hm.
     assert theirs.held_out is None  # nobody's episodes leave the machine
 
 
-def test_only_what_loading_needs_travels(run: Path, hub: LocalHub) -> None:
+def test_only_what_loading_needs_travels(trained: Path, hub: LocalHub) -> None:
     wanted = {"README.md", "episodes.safetensors", "normalizers.safetensors", "run.json"}
     wanted |= {f"seed-{seed}/best.safetensors" for seed in (0, 1)}
-    hm.push(run, NAME)
+    hm.push(trained, NAME)
     assert set(hub.files("somebody/hopper-cdt")) == wanted | {".gitattributes"}
     hub.change("somebody/hopper-cdt", {"code.py": b"boom", "x.pkl": b"boom", "training.safetensors": b"boom"})
     hm.load(NAME)
     assert set(hub.downloads) == wanted
 
 
-def test_pushing_again_replaces_what_was_there(run: Path, hub: LocalHub, hopper: hm.TrajectoryDataset) -> None:
-    (run / "evaluation.json").write_text("{}")
-    hm.push(run, NAME)
+def test_pushing_again_replaces_what_was_there(trained: Path, hub: LocalHub, hopper: hm.TrajectoryDataset) -> None:
+    (trained / "evaluation.json").write_text("{}")
+    hm.push(trained, NAME)
     first = hub.commits("somebody/hopper-cdt")[-1]
-    other = hm.train(hm.DT(), hopper, out=run.parent / "dt", **SMALL)  # type: ignore[arg-type]
+    other = hm.train(hm.DT(), hopper, out=trained.parent / "dt", **SMALL)  # type: ignore[arg-type]
     hm.push(other.folder, NAME)
     names = set(hub.files("somebody/hopper-cdt"))
     assert "seed-0/best.safetensors" in names
@@ -78,19 +78,19 @@ def test_pushing_again_replaces_what_was_there(run: Path, hub: LocalHub, hopper:
     assert hm.load(f"{NAME}@{first}").method == hm.CDT("x_velocity")
 
 
-def test_the_cache_serves_without_a_network(run: Path, hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    hm.push(run, NAME)
+def test_the_cache_serves_without_a_network(trained: Path, hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hm.push(trained, NAME)
     expected = hm.load(NAME).description
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
     assert hm.load(NAME).description == expected
     with pytest.raises(HimatchError, match=r"hf:somebody/else: the Hub cannot be reached, and there is no copy"):
         hm.load("hf:somebody/else")
     with pytest.raises(HimatchError, match="the Hub cannot be reached or refuses"):
-        hm.push(run, NAME)
+        hm.push(trained, NAME)
 
 
-def test_what_is_not_there(run: Path, hub: LocalHub) -> None:
-    hm.push(run, NAME)
+def test_what_is_not_there(trained: Path, hub: LocalHub) -> None:
+    hm.push(trained, NAME)
     hub.create("somebody/gpt")
     for name, message in (
         ("hf:somebody/nothing", "there is no hf:somebody/nothing on the Hub, or it is private"),
@@ -105,36 +105,36 @@ def test_what_is_not_there(run: Path, hub: LocalHub) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_pushes_that_are_refused(run: Path, hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pushes_that_are_refused(trained: Path, hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(HimatchError, match="leave out @v1"):
-        hm.push(run, f"{NAME}@v1")
+        hm.push(trained, f"{NAME}@v1")
     with pytest.raises(HimatchError, match="names nothing on the Hub"):
-        hm.push(run, "somebody/hopper-cdt")
+        hm.push(trained, "somebody/hopper-cdt")
     monkeypatch.setenv("HF_TOKEN", "hf_of_somebody_else")
     with pytest.raises(HimatchError, match="log in: hf auth login"):
-        hm.push(run, NAME)
-    (run / "seed-1" / "best.safetensors").unlink()
+        hm.push(trained, NAME)
+    (trained / "seed-1" / "best.safetensors").unlink()
     with pytest.raises(HimatchError, match="incomplete"):
-        hm.push(run, NAME)
+        hm.push(trained, NAME)
     assert not (hub.root / "somebody").exists()
 
 
-def test_without_the_library(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     with pytest.raises(HimatchError, match=r'pip install "himatch\[hub\]"'):
         hm.load(NAME)
 
 
-def test_the_card_says_what_the_run_is(run: Path, hub: LocalHub) -> None:
+def test_the_card_says_what_the_run_is(trained: Path, hub: LocalHub) -> None:
     group = {"mean": 1.25, "std": 0.5, "iqm": 1.125, "low": 1.0, "high": 1.5}
     evaluation = {
         "feature": "x_velocity", "conditioning": "open", "summary": {"expert": group},
         "targets": [{"episodes": 7}], "provenance": {"env_id": "Hopper-v5"},
     }  # fmt: skip
-    (run / "evaluation.json").write_text(json.dumps(evaluation))
-    hm.push(run, NAME)
+    (trained / "evaluation.json").write_text(json.dumps(evaluation))
+    hm.push(trained, NAME)
     card = hub.files("somebody/hopper-cdt")["README.md"].read_text()
-    described = hm.load(run).description
+    described = hm.load(trained).description
     for text in (
         "library_name: himatch",
         "# hopper-cdt\n",

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Run
 from local_hub import LocalHub, local_hub
 from untrained import fallen_hoppers
 
 import himatch as hm
-from himatch.cli import main
 from himatch.models import model_names
 
-Run = Callable[..., tuple[int, str, str]]
 SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}
 
 
@@ -28,17 +27,6 @@ def data() -> hm.TrajectoryDataset:
 def trained(data: hm.TrajectoryDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("interchange") / "run"
     return hm.train(hm.CDT("x_velocity"), hm.paper_split(data), out=folder, seeds=2, **SMALL).folder
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return int(stopped.value.code or 0), out, err
-
-    return run
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
+from command_line import Run, assert_refused
 from filming import hopping, no_opengl, painted, skip_without_opengl
 from PIL import Image
 
 import himatch as hm
-from himatch.cli import main
 from himatch.errors import HimatchError, HimatchWarning
 from himatch.matching import Policy
 from himatch.matching.video import LARGE, SMALL, _stretches, check_video, clip, fitted
@@ -133,19 +133,11 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def himatch(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as stopped:
-        main([str(argument) for argument in arguments])
-    return int(stopped.value.code or 0)
-
-
-def test_the_command(
-    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command(run: Run, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     painted(monkeypatch)
     path = tmp_path / "hop.gif"
-    assert himatch("match", run_folder, "--target", "normal(2,0.3)", "--episodes", 2, "--video", path) == 0
-    out, err = capsys.readouterr()
+    code, out, err = run("match", run_folder, "--target", "normal(2,0.3)", "--episodes", 2, "--video", path)
+    assert code == 0
     assert "video of the first rollout written to" in out
     assert "frames/s" in err
     assert path.stat().st_size > 1000
@@ -156,20 +148,12 @@ def test_the_command(
     [("hop.gif", "apt-get install"), ("hop.mp4", "needs the program ffmpeg"), ("hop.mpg", "ends in .mp4")],
 )
 def test_nobody_waits_for_a_failure(
-    run_folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    message: str,
+    run: Run, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
 ) -> None:
     no_opengl(monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(Policy, "match_all", lambda *_, **__: pytest.fail("rolled out"))
-    assert himatch("match", run_folder, "--target", "normal(2,0.3)", "--video", tmp_path / name) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.count("\n") == 1
+    assert_refused(run("match", run_folder, "--target", "normal(2,0.3)", "--video", tmp_path / name), message)
 
 
 def test_a_real_robot(run_folder: Path, tmp_path: Path) -> None:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from command_line import Run
 from untrained import fallen_hoppers
 
 import himatch as hm
-from himatch.cli import main
 from himatch.errors import DataError, HimatchError
 from himatch.interchange.bundling import bundle
 from himatch.models import model_names, read_card, read_cards
 from himatch.nn.tensors import read_tensors
 
 ROOT = Path(__file__).parents[2]
-Run = Callable[..., tuple[int, str, str]]
 SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}
 
 
@@ -29,17 +27,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = hm.load_dataset(fallen_hoppers(range(24)), "hopper")
     folder = tmp_path_factory.mktemp("models") / "run"
     return hm.train(hm.CDT("x_velocity"), hm.paper_split(data), out=folder, seeds=2, **SMALL).folder
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return int(stopped.value.code or 0), out, err
-
-    return run
 
 
 def test_what_comes_with_himatch_is_small_and_has_cards() -> None:
