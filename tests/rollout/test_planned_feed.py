@@ -1,4 +1,4 @@
-"""Planned conditioning: the mixture's episodes in turn, slowest first, each telling its own z."""
+"""Planned conditioning: the schedule's episodes in turn, each telling its own z."""
 
 from __future__ import annotations
 
@@ -52,23 +52,20 @@ def planned(reference: hm.EpisodeReference, targets: list[Target]) -> np.ndarray
 
 
 @pytest.mark.parametrize("text", ["normal(1,0.5)", "0.5*normal(0,0.3)+0.5*normal(3.5,0.3)", "uniform(0,4)"])
-def test_planned_lays_out_the_mixture_slowest_first(
-    text: str, reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset
-) -> None:
+def test_planned_lays_out_the_schedule(text: str, reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset) -> None:
     target = hm.parse_target(text)
     rows = planned(reference, [target])[:, 0]
     assert (rows >= 0).all()
     np.testing.assert_allclose(rows.sum(1), 1.0, atol=1e-6)
     bins = reference.context.bins
     aggregator = Histogram(bins.count, low=bins.low, high=bins.high)
-    weights = reference.mixture(target).weights
+    parts = reference.schedule(target, 1000)
+    weights = dict(parts)
     assert len(weights) > 1
-    speed = {e: hopper[e].observations[:, 5].mean(dtype=np.float64) for e in weights}
-    order = sorted(weights, key=lambda e: speed[e])
-    shares = apportion([weights[e] for e in order], 1000)
+    shares = apportion([share for _, share in parts], 1000)
     assert shares.sum() == len(rows) == 1000
     first = 0
-    for number, share in zip(order, shares, strict=True):
+    for (number, _), share in zip(parts, shares, strict=True):
         z = aggregator(hopper[number].observations[:, [5]])
         clock = np.minimum(np.arange(first, first + share), len(z) - 1)  # the episode's own clock, its last row held
         np.testing.assert_array_equal(rows[first : first + share], z[clock])

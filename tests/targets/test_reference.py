@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from random_episodes import episode
 from scipy.optimize import minimize
 
 import himatch as hm
@@ -61,6 +62,35 @@ def test_mixture_is_never_worse_than_the_nearest_episode(reference: hm.EpisodeRe
     for text in ("normal(1,0.5)", "0.5*normal(0,0.2)+0.5*normal(4,0.2)", "uniform(0,3)"):
         target = hm.parse_target(text)
         assert reference.mixture(target).w1 <= reference.nearest(target).distance + 1e-9
+
+
+def test_a_schedule_is_over_with_every_episode_before_it_ends() -> None:
+    """Slow episodes that are short are of use only as long as they last."""
+    rng, steps = np.random.default_rng(0), 800
+    shorter_when_slower = [episode(rng, 40 * (i + 1), level=i / 5) for i in range(20)]
+    reference = hm.EpisodeReference.of(shorter_when_slower, resolve_feature("x_velocity", hm.get_task("hopper")))
+    for text in ("normal(0,0.5)", "0.5*normal(0,0.3)+0.5*normal(3.5,0.3)", "uniform(0,4)"):
+        target = hm.parse_target(text)
+        parts = reference.schedule(target, steps)
+        assert sum(share for _, share in parts) == pytest.approx(1.0)
+        ends = steps * np.cumsum([share for _, share in parts])
+        for (number, _), end in zip(parts, ends, strict=True):
+            assert end <= reference.lengths[number] + 1e-6
+        mixed = sum(share * reference.histograms[number] for number, share in parts)
+        wanted, widths = target.histogram(reference.context), reference.context.bins.widths
+        assert wasserstein_bins(mixed, wanted, widths)[0] >= reference.mixture(target).w1 - 1e-9
+    slow = hm.parse_target("normal(0,0.5)")
+    assert len(reference.schedule(slow, steps)) > len(reference.mixture(slow).weights)
+
+
+def test_episodes_as_long_as_the_target_are_scheduled_slowest_first(
+    reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset
+) -> None:
+    target = hm.parse_target("0.5*normal(0,0.3)+0.5*normal(3.5,0.3)")
+    parts = reference.schedule(target, int(reference.lengths.min()))
+    assert dict(parts) == pytest.approx(reference.mixture(target).weights)
+    speeds = [hopper[number].observations[:, 5].mean() for number, _ in parts]
+    assert speeds == sorted(speeds)
 
 
 def test_support(reference: hm.EpisodeReference) -> None:

@@ -1,8 +1,8 @@
 """What the policy is told at every step of a rollout.
 
 ``open`` is the paper: the target's own z_t, whatever was achieved. ``closed`` tells what remains of the target after
-what was achieved. ``planned`` projects a histogram on the nearest mixture of training episodes, lays its parts out in
-time, slowest first, and tells each stretch its episode's own z_t: an unseen distribution is out of distribution for the
+what was achieved. ``planned`` projects a histogram on the nearest mixture of training episodes that can be played one
+after the other and tells each stretch its episode's own z_t: an unseen distribution is out of distribution for the
 network, its projection is not.
 """
 
@@ -184,15 +184,13 @@ class Embedded(Feed):
 
 
 def plan(target: Target, reference: EpisodeReference, aggregator: Histogram, steps: int) -> Array:
-    """The z table of ``planned``: the mixture's episodes in turn, slowest first, each telling its own z_t."""
-    mixture = reference.mixture(target)
+    """The z table of ``planned``: the mixture's episodes in turn, each telling its own z_t."""
+    parts = reference.schedule(target, steps)
     bins, starts = reference.context.bins, np.concatenate([[0], np.cumsum(reference.lengths)])
-    speed = {e: float(reference.totals[e].sum() / reference.lengths[e]) for e in mixture.weights}
-    order = sorted(mixture.weights, key=lambda episode: speed[episode])
-    shares = apportion([mixture.weights[episode] for episode in order], steps)
+    shares = apportion([share for _, share in parts], steps)
     ends = np.cumsum(shares)
     rows: list[Array] = []
-    for episode, end, share in zip(order, ends, shares, strict=True):
+    for (episode, _), end, share in zip(parts, ends, shares, strict=True):
         clock = np.arange(end - share, end)
         indices = reference.indices[starts[episode] : starts[episode + 1]]
         centres = np.array(bins.low) + (indices + 0.5) * bins.widths

@@ -22,6 +22,10 @@ from himatch.features import Feature
 from himatch.targets.target import Context, Target
 from himatch.types import Trajectory
 
+NO_WEIGHT = 1e-9
+FOLLOWED = 0.9  # of an episode that ends early: what comes after leads to its end
+DEADLINES = 20  # times by which parts of a schedule can be due
+
 
 @dataclass(frozen=True)
 class Support:
@@ -154,18 +158,38 @@ class EpisodeReference:
 
     def mixture(self, target: Target) -> Mixture:
         """The nearest convex mixture of episodes, by linear programming (HiGHS) on the marginals."""
-        if target.matches != "distribution":
-            raise TargetError(f"{target.name} is not a distribution, so no mixture of episodes approximates it")
-        self._check_any(target)
+        self._check_mixable(target)
         wanted = target.histogram(self.context)
         weights = nearest_mixture(self.histograms, wanted, self.context.bins.widths)
-        chosen = np.flatnonzero(weights > 1e-9)
+        chosen = np.flatnonzero(weights > NO_WEIGHT)
         shares = weights[chosen] / weights[chosen].sum()
         found = {int(episode): float(share) for episode, share in zip(chosen, shares, strict=True)}
         if self.context.bins.dimensions == 1:
             mixed = np.einsum("e,edb->db", shares, self.histograms[chosen])
             return Mixture(found, float(wasserstein_bins(mixed, wanted, self.context.bins.widths)[0]))
         return Mixture(found, self._joint_distance(chosen, shares, target))
+
+    def schedule(self, target: Target, steps: int) -> list[tuple[int, float]]:
+        """The nearest mixture that can be played in ``steps`` steps: episodes and their shares of time, in order.
+
+        An episode that ends before the target does (a fall, say) can only be followed while it lasts. Its part must be
+        over before that, so parts come in order of these deadlines, slow ones first where they are equal, and the
+        shares of all that are due by some time fit into that time.
+        """
+        self._check_mixable(target)
+        ends = np.where(self.lengths < steps, FOLLOWED * self.lengths, steps)
+        due = np.floor(DEADLINES * ends / ends.max()) / DEADLINES
+        due[ends == ends.max()] = 1.0
+        weights = nearest_mixture(self.histograms, target.histogram(self.context), self.context.bins.widths, due)
+        chosen = np.flatnonzero(weights > NO_WEIGHT)
+        speed = self.totals.sum(axis=1) / self.lengths
+        order = chosen[np.lexsort((speed[chosen], due[chosen]))]
+        return [(int(episode), float(weights[episode] / weights[chosen].sum())) for episode in order]
+
+    def _check_mixable(self, target: Target) -> None:
+        if target.matches != "distribution":
+            raise TargetError(f"{target.name} is not a distribution, so no mixture of episodes approximates it")
+        self._check_any(target)
 
     def _check_any(self, target: Target) -> None:
         if not len(self.lengths):
@@ -186,12 +210,16 @@ class EpisodeReference:
 
 
 def nearest_mixture(
-    histograms: NDArray[np.float64], wanted: NDArray[np.float64], widths: NDArray[np.float64]
+    histograms: NDArray[np.float64],
+    wanted: NDArray[np.float64],
+    widths: NDArray[np.float64],
+    due: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Weights ``(E,)`` of the mixture of ``(E, d, bins)`` histograms nearest to ``(d, bins)`` in summed W1.
 
     Minimise ``sum_j width_j u_j`` over weights w and slacks u, with ``u >= |F w - f|``, ``w >= 0``, ``sum w = 1``,
-    where F holds cumulative distributions.
+    where F holds cumulative distributions. Given when every episode is ``due``, a part of one, episodes that are due by
+    then weigh no more than that together.
     """
     episodes, dimensions, bins = histograms.shape
     # The last cumulative value is one for everybody.
@@ -199,10 +227,13 @@ def nearest_mixture(
     goal = np.cumsum(wanted, axis=1)[:, :-1].ravel()
     slack = block_diag([csr_array(np.eye(bins - 1))] * dimensions) if bins > 1 else csr_array((0, 0))
     cost = np.concatenate([np.zeros(episodes), np.repeat(widths, bins - 1)])
+    times = np.unique(due[due < 1.0]) if due is not None else np.zeros(0)
+    early = csr_array((due <= times[:, None]) if due is not None else np.zeros((0, episodes)), dtype=np.float64)
+    unconcerned = csr_array((len(times), slack.shape[1]))
     solution = linprog(
         cost,
-        A_ub=vstack([hstack([cumulative, -slack]), hstack([-cumulative, -slack])]),
-        b_ub=np.concatenate([goal, -goal]),
+        A_ub=vstack([hstack([cumulative, -slack]), hstack([-cumulative, -slack]), hstack([early, unconcerned])]),
+        b_ub=np.concatenate([goal, -goal, times]),
         A_eq=np.concatenate([np.ones(episodes), np.zeros(dimensions * (bins - 1))])[None, :],
         b_eq=[1.0],
         bounds=(0, None),
