@@ -49,6 +49,9 @@ class List:
             table.add_row(card.name, card.task, card.method, card.feature, *numbers)
         console = Console(highlight=False) if sys.stdout.isatty() else Console(width=120, highlight=False)
         console.print(table)
+        for card in cards:
+            if card.choice:
+                console.print(f"{card.name}: {card.choice}", soft_wrap=True)
         console.print(f'himatch match {first.name} --target "..." or himatch.load("{first.name}") uses one')
 
 
@@ -61,7 +64,7 @@ class Bundle:
     out: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """Folder to write."""
     seed: Annotated[int | None, tyro.conf.arg(metavar="S")] = None
-    """Which seed; the first by default."""
+    """Which seed; by default the one that matches some training episodes best."""
     feature: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """What is scored; by default what the run was trained to match."""
     kept: Annotated[int, tyro.conf.arg(metavar="N")] = 200
@@ -92,6 +95,8 @@ class Bundle:
             )
         card = read_card(policy.folder)
         print(f"{card.name}, {card.size / 1e6:.1f} MB: W1 {card.w1['total']:.3f} to {card.targets} held-out episodes")
+        if card.choice:
+            print(card.choice)
 
 
 @dataclass

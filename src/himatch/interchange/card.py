@@ -13,6 +13,7 @@ from himatch.hub import HubName
 from himatch.information import InformationStatistic
 from himatch.interchange.graph import z_meaning
 from himatch.matching import Policy
+from himatch.models import seed_choice
 from himatch.policy import METHODS
 from himatch.policy import run_folder as files
 from himatch.policy.baselines import TaskMethod
@@ -102,6 +103,9 @@ def _facts(policy: Policy) -> dict[str, str]:
         "seeds": ", ".join(map(str, policy.seeds)),
         "versions": ", ".join(f"{k} {v}" for k, v in description["versions"].items()),
     }
+    chosen = seed_choice(description)
+    if chosen is not None:
+        facts["seeds"] = chosen
     for what, value in (description.get("imported") or {}).items():
         facts[f"imported: {what}"] = str(value)
     return facts

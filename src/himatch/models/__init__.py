@@ -1,5 +1,14 @@
 """Pretrained policies that come with himatch: ``himatch.load("halfcheetah-cdt")``."""
 
-from himatch.models.cards import BUNDLED, ModelCard, find_model, markdown, model_names, read_card, read_cards
+from himatch.models.cards import (
+    BUNDLED,
+    ModelCard,
+    find_model,
+    markdown,
+    model_names,
+    read_card,
+    read_cards,
+    seed_choice,
+)
 
-__all__ = ["BUNDLED", "ModelCard", "find_model", "markdown", "model_names", "read_card", "read_cards"]
+__all__ = ["BUNDLED", "ModelCard", "find_model", "markdown", "model_names", "read_card", "read_cards", "seed_choice"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from himatch.files import reading
 
@@ -32,6 +33,8 @@ class ModelCard:
     data_hash: str
     command: str
     size: int
+    choice: str | None
+    """Which seed of how many this is, and how it was chosen; ``None`` where there was but one."""
 
 
 def model_names(folder: Path = BUNDLED) -> list[str]:
@@ -70,7 +73,19 @@ def read_card(folder: Path) -> ModelCard:
             run["data"]["hash"],
             run["bundled"]["command"],
             sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+            seed_choice(run),
         )
+
+
+def seed_choice(run: dict[str, Any]) -> str | None:
+    """What a description says about the choice of its seed among several, every seed's score included."""
+    facts = run.get("bundled") or {}
+    seeds = facts.get("seeds", ())
+    if len(seeds) < 2:
+        return None
+    scores = ", ".join(f"{seed}: {score:.4g}" for seed, score in facts["scores"].items())
+    chosen = f"seed {run['seeds'][0]} out of {len(seeds)}, chosen by {facts['chosen_by']}"
+    return f"{chosen} ({scores})" if scores else chosen
 
 
 def markdown(cards: list[ModelCard]) -> str:
@@ -89,4 +104,6 @@ def markdown(cards: list[ModelCard]) -> str:
         )
     commands = "\n".join(card.command.replace("--out RUN", f"--out runs/{card.name}") for card in cards)
     note = "<!-- parsed only: minutes of GPU -->"
+    chosen = [f"- `{card.name}`: {card.choice}" for card in cards if card.choice]
+    lines += ["", *chosen] if chosen else []
     return "\n".join(lines) + f"\n\n{note}\n```bash\n{commands}\n```"

@@ -1,0 +1,93 @@
+"""Which seed of a run is bundled: chosen on training episodes, so that held-out ones still judge it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch.errors import HimatchError
+from himatch.files import reading
+from himatch.matching import Policy
+from himatch.policy import run_folder as files
+from himatch.policy.baselines import TaskMethod
+from himatch.policy.methods import LearnedMethod
+from himatch.targets import EpisodeReference, Samples
+
+GROUP = 5  # episodes each: the best, those in the middle, and some spread over all
+ROLLOUTS = 5  # of every seed for each of these episodes
+START = 1  # other initial states than those of the evaluation that follows
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The seed, the rule that chose it, and what that rule says of every seed: the lowest score wins."""
+
+    seed: int
+    rule: str
+    scores: dict[int, float]
+
+
+def choose_seed(
+    policy: Policy, feature: str | None = None, progress: Callable[[int, int], None] | None = None
+) -> Choice:
+    """The seed with the lowest mean W1 to some training episodes.
+
+    A run folder keeps the matched feature of training episodes but not their states, so that methods that are told
+    states are judged by their loss.
+    """
+    if len(policy.seeds) == 1:
+        return Choice(policy.seeds[0], "the only one", {})
+    if isinstance(policy.method, LearnedMethod | TaskMethod):
+        return _by_loss(policy)
+    reference = policy.reference(feature)
+    if not len(reference.lengths):
+        raise HimatchError(
+            f"{policy.folder} holds no training episodes to choose one of its seeds by; name it (--seed)"
+        )
+    targets = [Samples(episode_values(reference, e), f"training episode {e}") for e in some_episodes(reference)]
+    results = policy.match_all(targets, episodes=ROLLOUTS, feature=feature, seed=START, progress=progress)
+    scores = np.mean([result.w1_per_seed for result in results], axis=0)
+    return _lowest(policy, f"mean W1 to {len(targets)} training episodes, {ROLLOUTS} rollouts each", scores.tolist())
+
+
+def some_episodes(reference: EpisodeReference) -> list[int]:
+    """The five with the largest total of the feature, the five in the middle of that order, five spread over others."""
+    order = np.argsort(reference.totals.sum(axis=1), kind="stable")
+    middle = max(len(order) // 2 - GROUP // 2, 0)
+    chosen = list(dict.fromkeys([*order[-GROUP:].tolist(), *order[middle : middle + GROUP].tolist()]))
+    others = order[~np.isin(order, chosen)]
+    spread = np.linspace(0, len(others) - 1, min(GROUP, len(others))).round().astype(int)
+    return chosen + [int(episode) for episode in others[spread]]
+
+
+def episode_values(reference: EpisodeReference, episode: int) -> NDArray[np.float32]:
+    """The feature of an episode, step by step, ``(T, d)``: the centres of its bins."""
+    end = int(reference.lengths[: episode + 1].sum())
+    indices = reference.indices[end - int(reference.lengths[episode]) : end]
+    bins = reference.context.bins
+    return bins.centers[np.arange(bins.dimensions), indices].astype(np.float32)
+
+
+def _by_loss(policy: Policy) -> Choice:
+    """The loss of the weights that were kept, on training episodes where none were left to validate on."""
+    scores, kind = [], "validation"
+    for seed in policy.seeds:
+        path = files.seed_folder(policy.folder, seed) / files.METRICS
+        if not path.is_file():
+            raise HimatchError(f"{path} is missing, so that no seed can be chosen by its loss; name one (--seed)")
+        with reading(str(path)):
+            rows = [json.loads(line) for line in path.read_text().splitlines()]
+            kind = kind if kind in rows[-1] else "loss"
+            losses = [float(row[kind]) for row in rows]
+            scores.append(min(losses) if policy.method.validated and kind == "validation" else losses[-1])
+    name = {"validation": "validation loss", "loss": "training loss"}[kind]
+    return _lowest(policy, f"{name}, since the run keeps no demonstrations", scores)
+
+
+def _lowest(policy: Policy, rule: str, scores: list[float]) -> Choice:
+    best = int(np.argmin(np.nan_to_num(scores, nan=np.inf)))
+    return Choice(policy.seeds[best], rule, dict(zip(policy.seeds, scores, strict=True)))

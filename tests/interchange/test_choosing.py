@@ -1,0 +1,131 @@
+"""Which seed is bundled: the one that matches training episodes, whatever the held-out ones say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from command_line import Run
+from untrained import fallen_hoppers
+
+import himatch as hm
+from himatch.aggregators import Histogram
+from himatch.errors import HimatchError
+from himatch.information import InformationStatistic
+from himatch.interchange import choosing
+from himatch.interchange.bundling import bundle
+from himatch.interchange.card import _facts
+from himatch.interchange.choosing import choose_seed, episode_values, some_episodes
+from himatch.models import find_model
+from himatch.nn.tensors import read_tensors, write_tensors
+
+SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "seeds": 3, "quiet": True}
+
+
+@pytest.fixture(scope="module")
+def data() -> hm.TrajectoryDataset:
+    return hm.load_dataset(fallen_hoppers(range(40)), "hopper")
+
+
+@pytest.fixture(scope="module")
+def trained(data: hm.TrajectoryDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("choosing")
+    hm.train(hm.CDT("x_velocity"), hm.paper_split(data), out=folder / "cdt", **SMALL)
+    hm.train(hm.BDT(), hm.paper_split(data), out=folder / "bdt", **SMALL)
+    return folder
+
+
+def test_targets_say_what_the_training_episodes_said(trained: Path, data: hm.TrajectoryDataset) -> None:
+    policy, train = hm.load(trained / "cdt"), hm.paper_split(data).train
+    reference, statistic = policy.reference(), policy.statistic
+    assert isinstance(statistic, InformationStatistic)
+    assert isinstance(statistic.aggregator, Histogram)
+    for number in (0, 11, len(train) - 1):
+        phi = train[number].observations[:, 5:6]
+        values = episode_values(reference, number)
+        np.testing.assert_allclose(values, phi, atol=float(reference.context.bins.widths[0]) / 2 + 1e-5)
+        np.testing.assert_array_equal(statistic.aggregator(values), statistic.aggregator(phi))
+
+
+def test_best_middle_and_others(trained: Path) -> None:
+    reference = hm.load(trained / "cdt").reference()
+    order = np.argsort(reference.totals[:, 0]).tolist()
+    chosen = some_episodes(reference)
+    assert chosen[:10] == order[25:] + order[13:18]
+    assert len(set(chosen)) == 15
+    assert (chosen[10], chosen[14]) == (order[0], order[24])
+    few = hm.EpisodeReference.of(fallen_hoppers(range(3)), reference.context.feature)
+    assert sorted(some_episodes(few)) == [0, 1, 2]
+
+
+def test_a_seed_that_falls_over_loses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pretrained policy against one whose weights were shaken."""
+    bundled = find_model("hopper-cdt")
+    assert bundled is not None
+    run = Path(shutil.copytree(bundled, tmp_path / "run"))
+    described = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(described | {"seeds": [4, 0]}))
+    generator = torch.Generator().manual_seed(0)
+    good = read_tensors(run / "seed-0" / "best.safetensors")
+    shaken = {name: w.float() + 0.3 * torch.randn(w.shape, generator=generator) for name, w in good.items()}
+    write_tensors(run / "seed-4" / "best.safetensors", shaken)
+    monkeypatch.setattr(choosing, "GROUP", 1)
+    monkeypatch.setattr(choosing, "ROLLOUTS", 1)
+    choice = choose_seed(hm.load(run))
+    assert (choice.seed, choice.rule) == (0, "mean W1 to 3 training episodes, 1 rollouts each")
+    assert choice.scores[0] < 0.5 < choice.scores[4]
+
+
+def test_a_bundle_tells_how_its_seed_was_chosen(trained: Path, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "models" / "fallen"
+    code, printed, err = run("models", "bundle", trained / "cdt", "--out", out, "--episodes", 1)
+    assert code == 0, err
+    facts = json.loads((out / "run.json").read_text())["bundled"]
+    scores = {int(seed): score for seed, score in facts["scores"].items()}
+    best = min(scores, key=lambda seed: scores[seed])
+    assert (facts["seeds"], sorted(scores), hm.load(out).seeds) == ([0, 1, 2], [0, 1, 2], (best,))
+    told = f"seed {best} out of 3, chosen by mean W1 to 15 training episodes, 5 rollouts each (0: {scores[0]:.4g}, "
+    assert told in printed
+    assert f"fallen: {told}" in run("models", "list", out.parent)[1]
+    assert f"- `fallen`: {told}" in run("models", "list", out.parent, "--markdown")[1]
+    assert _facts(hm.load(out))["seeds"].startswith(told)
+    # Held-out episodes have no say.
+    bare = Path(shutil.copytree(trained / "cdt", tmp_path / "bare", ignore=shutil.ignore_patterns("held_out")))
+    assert choose_seed(hm.load(bare)).scores == scores
+
+
+def test_a_seed_that_was_asked_for(trained: Path, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "asked"
+    code, printed, _ = run("models", "bundle", trained / "cdt", "--out", out, "--episodes", 1, "--seed", 2)
+    assert (code, hm.load(out).seeds) == (0, (2,))
+    assert "seed 2 out of 3, chosen by hand\n" in printed
+
+
+def test_methods_that_imitate_are_judged_by_their_loss(trained: Path, run: Run, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(trained / "bdt", tmp_path / "bdt"))
+    for seed, losses in enumerate(((0.5, 0.4), (0.2, 0.6), (0.3, 0.3))):  # the best weights are those of the lowest
+        rows = [{"step": i, "loss": 1.0, "validation": loss} for i, loss in enumerate(losses)]
+        (copy / f"seed-{seed}" / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    code, printed, err = run("models", "bundle", copy, "--out", tmp_path / "out", "--episodes", 1)
+    assert code == 0, err
+    rule = "validation loss, since the run keeps no demonstrations"
+    assert f"seed 1 out of 3, chosen by {rule} (0: 0.4, 1: 0.2, 2: 0.3)\n" in printed
+    (copy / "seed-2" / "metrics.jsonl").write_text("{")
+    with pytest.raises(HimatchError, match=r"metrics.jsonl: cannot be read"):
+        bundle(copy, tmp_path / "other")
+    (copy / "seed-2" / "metrics.jsonl").unlink()
+    with pytest.raises(HimatchError, match=r"metrics.jsonl is missing.*name one \(--seed\)"):
+        bundle(copy, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_no_training_episodes_to_choose_by(trained: Path) -> None:
+    policy = hm.load(trained / "cdt")
+    policy._references["x_velocity"] = hm.EpisodeReference.empty(policy.reference().context)
+    with pytest.raises(HimatchError, match=r"holds no training episodes .*\(--seed\)"):
+        choose_seed(policy)
