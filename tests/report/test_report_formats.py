@@ -15,6 +15,7 @@ from himatch.benchmark.results import JobResult, write_result
 from himatch.cli.report import Report
 from himatch.errors import HimatchError
 from himatch.report import Written, build_tables, write_report
+from himatch.report.contents import gather
 from himatch.report.latex import escape, latex
 from himatch.report.markdown import markdown
 
@@ -98,6 +99,20 @@ def test_the_page_shows_every_table_and_picture(page: str, written: Written) -> 
     assert "currentColor" in page
     assert "#010203" not in page
     assert "prefers-color-scheme: dark" in page
+
+
+def test_claims_come_first_and_effort_last(page: str, written: Written) -> None:
+    text = (written.folder / "report.md").read_text()
+    assert re.findall(r'<section id="([^"]+)"', page)[0] == "claims"
+    assert re.findall(r'<section id="([^"]+)"', page)[-2:] == ["effort", "provenance"]
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert (headings[0], headings[-1]) == ("What holds", "Effort")
+    for finding in written.findings:
+        assert finding.claim in page.replace("&#x27;", "'")
+        assert finding.claim in text
+    assert page.count('class="verdict"') == len(written.findings)
+    assert "no wall-clock time" in page
+    assert "no wall-clock time" in text
 
 
 def test_numbers_in_pictures_keep_their_digits(page: str) -> None:
@@ -186,11 +201,11 @@ def test_markdown(written: Written) -> None:
     for name in re.findall(r"\(figures/([^)]+)\)", text):
         assert (written.folder / "figures" / name).is_file()
     blocks = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
-    assert len(blocks) == len(written.tables)
+    assert len(blocks) == len(written.tables) + 3  # claims, orderings, effort
     for block in blocks:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
     assert "**" in text
-    assert "## Not run" in markdown([], {}, [written.tables[0].layout], {}, title="x")
+    assert "## Not run" in markdown(gather([], {}, "x"))
 
 
 def test_results_without_histograms_still_make_a_report(tmp_path: Path) -> None:
@@ -204,7 +219,9 @@ def test_results_without_histograms_still_make_a_report(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_result(tmp_path / "run", job("xvel", "hopper", "DT", "x_velocity", held_out()))
     Report((str(tmp_path / "run"),)).run()
-    assert "1 results, 1 tables, 4 rows without results" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "1 results, 1 tables, 4 rows without results" in said
+    assert "claims: 15 not run" in said
     assert (tmp_path / "run" / "report" / "report.html").is_file()
     (tmp_path / "run" / "failures").mkdir()
     (tmp_path / "run" / "failures" / "hopper-bc.txt").write_text("Traceback\n  line\nValueError: <no> data\n")
@@ -216,6 +233,16 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         Report((str(tmp_path / "empty"),)).run()
     with pytest.raises(HimatchError, match="at least one folder"):
         Report(()).run()
+
+
+def test_the_command_shows_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for method in ("Categorical DT", "DT"):
+        write_result(tmp_path, job("ant-xy", "ant", method, "xy_velocity", held_out()))
+    Report((str(tmp_path),)).run()
+    said = capsys.readouterr().out
+    assert "ant-xy: CDT" in said
+    assert "holds" in said
+    assert "claims: 1 hold, 14 not run" in said
 
 
 def test_results_that_say_little_of_themselves(tmp_path: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
+
+if TYPE_CHECKING:
+    from himatch.report import Finding
 
 
 @dataclass
@@ -32,4 +36,29 @@ class Report:
         missing = sum(row.is_missing for table in written.tables for row in table.methods)
         gaps = f", {missing} rows without results" if missing else ""
         gaps += f", {len(failures)} failed" if failures else ""
+        _show(written.findings)
         print(f"{len(results)} results, {len(written.tables)} tables{gaps}: {written.page}")
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    """Claims that the results decide, with the numbers that decide them."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from himatch.report.judging import counted
+
+    console = Console(highlight=False)
+    table = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 1, 0), width=min(console.width, 120))
+    for name, width in (("claim", None), ("ours", 20), ("against", 20), ("verdict", 18)):  # 20: a mean and its interval
+        table.add_column(name, width=width, ratio=None if width else 1)
+    colors = {"holds": "green", "holds within noise": "yellow", "does not hold": "red"}
+    for finding in findings:
+        if finding.verdict != "not run":
+            sides = [f"{side.figure}\n{side.name}" for side in (finding.ours, finding.other) if side is not None]
+            verdict = Text(str(finding), style=colors.get(finding.verdict, "dim"))
+            table.add_row(Text(finding.claim), *map(Text, sides), verdict)
+    if table.row_count:
+        console.print(table)
+    console.print(f"claims: {counted(findings)}")

@@ -9,6 +9,9 @@ from itertools import groupby
 from himatch.benchmark.results import JobResult
 from himatch.report import wording
 from himatch.report.captions import data_used, effort
+from himatch.report.claims_page import claims_section
+from himatch.report.contents import Contents
+from himatch.report.costs_page import costs_section
 from himatch.report.document import block, document, figure
 from himatch.report.figures import Picture
 from himatch.report.layouts import Layout
@@ -16,45 +19,37 @@ from himatch.report.paper import paper_tables
 from himatch.report.provenance_page import provenance_section
 from himatch.report.tables import REFERENCE, Cell, Row, Table
 
-LEGEND = """<p class="lede">Each cell holds the mean ± standard deviation over targets and seeds, the interquartile mean
-with its 95 % bootstrap interval, and the paper&rsquo;s figure with the ratio ours / paper (green where ours is lower).
-The best of a column is shaded. <em>Episode mixture</em> is the nearest mixture of whole training episodes: what a
-policy that time-shares behaviours of the data reaches.</p>
+LEGEND = """<p class="lede">In the tables below, each cell holds the mean ± standard deviation over targets and seeds
+(averages: the mean&rsquo;s 95 % bootstrap interval), the interquartile mean with its interval, and the paper&rsquo;s
+figure with the ratio ours / paper (green where ours is lower). The best of a column is shaded. <em>Episode mixture</em>
+is the nearest mixture of whole training episodes: what a policy that time-shares behaviours of the data reaches.</p>
 <p class="key"><label><input type="checkbox" id="show-iqm" checked>interquartile means</label>
 <label><input type="checkbox" id="show-paper" checked>the paper&rsquo;s figures</label></p>"""
 
 
-def page(
-    tables: Sequence[Table],
-    pictures: Mapping[str, Sequence[Picture]],
-    not_run: Sequence[Layout],
-    results: Sequence[JobResult],
-    failures: Mapping[str, str],
-    *,
-    title: str,
-) -> str:
+def page(contents: Contents) -> str:
     """The whole document."""
+    tables, pictures, results = contents.tables, contents.pictures, contents.results
     sections = [_glance(tables)] if tables else []
     sections += [_section(table, pictures.get(table.label, ())) for table in tables]
     if pictures.get("dataset"):
         sections.append(_datasets(pictures["dataset"], [result for result in results if result.suite == "data"]))
-    if failures:
-        sections.append(_failed(failures))
-    if not_run:
-        sections.append(_not_run(not_run))
-    sections.append(provenance_section(results))
+    if contents.failures:
+        sections.append(_failed(contents.failures))
+    if contents.not_run:
+        sections.append(_not_run(contents.not_run))
+    sections += [costs_section(contents.costs), provenance_section(results)]
     used = ", ".join(dict.fromkeys(data.name for data in data_used(results)))
-    links = [("glance", "At a glance")] if any(table.layout.measure == "w1" for table in tables) else []
+    links = [("claims", "What holds")]
+    links += [("glance", "Best of each table")] if any(table.layout.measure == "w1" for table in tables) else []
     links += [(table.label, table.layout.title) for table in tables]
     links += [("dataset", "Datasets")] if pictures.get("dataset") else []
-    links += [("failed", "Failed")] if failures else []
-    links += [("not-run", "Not run")] if not_run else []
-    links += [("provenance", "Provenance")]
-    lede = (
-        f"{len(results)} results. {escape(effort(results))} Data: {escape(used)}\n"
-        '(<a href="#provenance">provenance</a>).'
-    )
-    return document(title, lede, links, LEGEND + "\n" + "".join(sections))
+    links += [("failed", "Failed")] if contents.failures else []
+    links += [("not-run", "Not run")] if contents.not_run else []
+    links += [("effort", "Effort"), ("provenance", "Provenance")]
+    lede = f'{len(results)} results. {escape(effort(results))} Data: {escape(used)}\n(<a href="#effort">more</a>).'
+    claims = claims_section(contents.findings, contents.orderings)
+    return document(contents.title, lede, links, claims + LEGEND + "\n" + "".join(sections))
 
 
 def _source(text: str) -> str:
@@ -111,8 +106,11 @@ def _cell(cell: Cell, table: Table, i: int) -> str:
 def _ours(cell: Cell, table: Table) -> str:
     if cell.ours is None:
         return f'<span class="v" title="no result">{wording.MISSING}</span>'
-    deviation = "" if cell.ours.std is None else f" <small>± {wording.number(cell.ours.std, table)}</small>"
-    return f'<span class="v">{wording.number(cell.ours.mean, table)}{deviation}</span>'
+    interval = wording.interval(cell.ours, table)
+    spread = f"<small>± {wording.number(cell.ours.std, table)}</small>" if cell.ours.std is not None else ""
+    spread = spread or (f'<small class="below">{interval}</small>' if interval else "")
+    known = f' title="mean, 95 % interval {interval}"' if interval else ""
+    return f'<span class="v"{known}>{wording.number(cell.ours.mean, table)} {spread}</span>'
 
 
 def _middle(cell: Cell, table: Table) -> str:
@@ -140,7 +138,7 @@ def _glance(tables: Sequence[Table]) -> str:
         f'<div class="scroll"><table class="glance"><thead><tr><th>Table</th>{heads}</tr></thead>\n'
         f"<tbody>{lines}</tbody></table></div>\n"
     )
-    return block("glance", "At a glance", body) if lines else ""
+    return block("glance", "Best of each table", body) if lines else ""
 
 
 def _glance_row(table: Table) -> str:

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from html import escape
 
 from himatch.benchmark.results import JobResult
-from himatch.report.captions import data_used
 
 
 def provenance_section(results: Sequence[JobResult]) -> str:
-    """Data in a list, then each result with everything it says about itself."""
-    data = "".join(f"<li>{escape(str(used))}</li>\n" for used in data_used(results))
+    """Each result with everything it says about itself."""
     jobs = "".join(map(_job, results))
     return (
-        f'<section id="provenance">\n<h2>Provenance</h2>\n<ul class="plain">\n{data}</ul>\n'
+        f'<section id="provenance">\n<h2>Provenance</h2>\n'
         f'<details class="folded"><summary>{len(results)} results with their settings and versions</summary>\n'
         f"{jobs}</details>\n</section>\n"
     )

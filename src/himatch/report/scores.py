@@ -1,4 +1,4 @@
-"""The numbers in a cell: mean, deviation, interquartile mean and its interval, of one group or of several."""
+"""The numbers in a cell: mean, deviation, interquartile mean and their intervals, of one group or of several."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Score:
-    """What a cell says; a plain mean has no interval, an average over groups no deviation."""
+    """What a cell says; a plain mean has no interval, an average over groups no deviation.
+
+    ``low`` and ``high`` bound the interquartile mean, ``mean_low`` and ``mean_high`` the mean; with a single seed there
+    is nothing to resample, and the mean has no interval.
+    """
 
     mean: float
     std: float | None = None
@@ -24,6 +28,21 @@ class Score:
     low: float | None = None
     high: float | None = None
     count: int = 0
+    mean_low: float | None = None
+    mean_high: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """That of the mean; a number without one is its own."""
+        return (
+            self.mean if self.mean_low is None else self.mean_low,
+            self.mean if self.mean_high is None else self.mean_high,
+        )
+
+    @property
+    def is_one_seed(self) -> bool:
+        """Whether the number is a sample that says nothing about its own noise."""
+        return self.iqm is not None and self.mean_low is None
 
 
 def plain(values: Sequence[float]) -> Score:
@@ -50,6 +69,7 @@ def scored(groups: Sequence[Strata]) -> Score:
         pooled.append(np.concatenate(arrays))
         resampled.append(_middle(np.concatenate(draws, axis=1)))
     low, high = np.quantile(np.mean(resampled, axis=0), [0.025, 0.975])
+    mean_low, mean_high = _bounds(groups)
     return Score(
         mean=float(np.mean([values.mean() for values in pooled])),
         std=float(pooled[0].std()) if len(groups) == 1 else None,
@@ -57,7 +77,24 @@ def scored(groups: Sequence[Strata]) -> Score:
         low=float(low),
         high=float(high),
         count=sum(len(values) for values in pooled),
+        mean_low=mean_low,
+        mean_high=mean_high,
     )
+
+
+def _bounds(groups: Sequence[Strata]) -> tuple[float, float] | tuple[None, None]:
+    """The interval of the mean. A seed is one trained model: it is drawn with all its targets, not target by target."""
+    counts = sorted({len(stratum) for strata in groups for stratum in strata})
+    if counts[-1] == 1:
+        return None, None
+    rng = np.random.default_rng(0)
+    seeds = {count: rng.integers(count, size=(RESAMPLES, count)) for count in counts}
+    means = []
+    for strata in groups:
+        sums = [np.asarray(stratum, dtype=np.float64)[seeds[len(stratum)]].sum(axis=1) for stratum in strata]
+        means.append(np.sum(sums, axis=0) / sum(map(len, strata)))
+    low, high = np.quantile(np.mean(means, axis=0), [0.025, 0.975])
+    return float(low), float(high)
 
 
 def _middle(rows: NDArray[np.float64]) -> NDArray[np.float64]:

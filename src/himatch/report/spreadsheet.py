@@ -5,14 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple, fields
 from itertools import islice, zip_longest
 
 from himatch.benchmark.results import JobResult
+from himatch.report.scores import Score
 from himatch.report.tables import Table
 
 CELLS = (
     *("table", "suite", "feature", "measure", "row", "kind", "task", "group", "mean", "std", "iqm", "low", "high"),
-    *("count", "d4rl_score", "best", "paper_mean", "paper_std", "ratio"),
+    *("count", "mean_low", "mean_high", "d4rl_score", "best", "paper_mean", "paper_std", "ratio"),
 )
 TARGETS = (
     *("suite", "task", "feature", "method", "conditioning", "budget", "target", "group", "shift", "ordering", "seed"),
@@ -36,7 +38,7 @@ def _cells(table: Table) -> Iterable[tuple[object, ...]]:
         for column, cell in zip(table.columns, row.cells, strict=True):
             score = cell.ours
             task, group = column.parts[0] if not column.is_average else ("", column.key)
-            numbers = (score.mean, score.std, score.iqm, score.low, score.high, score.count) if score else (None,) * 6
+            numbers = astuple(score) if score else (None,) * len(fields(Score))
             paper = cell.paper or (None, None)
             yield (
                 *(table.label, layout.suite, layout.feature, layout.measure, row.name, row.kind, task, group),

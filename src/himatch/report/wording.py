@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from himatch.report.scores import Score
 from himatch.report.tables import Cell, Row, Table
 
 MISSING, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
@@ -28,9 +29,25 @@ def with_deviation(mean: float, std: float | None, table: Table) -> str:
     return number(mean, table) if std is None else f"{number(mean, table)} ± {number(std, table)}"
 
 
+def interval(score: Score, table: Table) -> str:
+    """``[0.281, 0.343]`` of the mean, where there is one."""
+    if score.mean_low is None or score.mean_high is None:
+        return ""
+    return f"[{number(score.mean_low, table)}, {number(score.mean_high, table)}]"
+
+
+def with_interval(score: Score, table: Table) -> str:
+    """``0.310 [0.281, 0.343]``."""
+    return f"{number(score.mean, table)} {interval(score, table)}".rstrip()
+
+
 def ours(cell: Cell, table: Table) -> str:
-    """Mean and deviation."""
-    return MISSING if cell.ours is None else with_deviation(cell.ours.mean, cell.ours.std, table)
+    """Mean and deviation; an average over tasks or groups has an interval instead."""
+    if cell.ours is None:
+        return MISSING
+    if cell.ours.std is None:
+        return with_interval(cell.ours, table)
+    return with_deviation(cell.ours.mean, cell.ours.std, table)
 
 
 def middle(cell: Cell, table: Table) -> str:

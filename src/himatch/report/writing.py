@@ -8,13 +8,13 @@ from pathlib import Path
 
 from himatch.benchmark.results import JobResult
 from himatch.files import new_file
-from himatch.report.figures import draw, draw_datasets
+from himatch.report.contents import gather
+from himatch.report.judging import Finding
 from himatch.report.latex import latex
-from himatch.report.layouts import LAYOUTS
 from himatch.report.markdown import markdown
 from himatch.report.page import page
 from himatch.report.spreadsheet import cells_csv, targets_csv
-from himatch.report.tables import Table, build_tables
+from himatch.report.tables import Table
 
 TITLE = "Hindsight information matching: the benchmark"
 
@@ -25,6 +25,7 @@ class Written:
 
     folder: Path
     tables: tuple[Table, ...]
+    findings: tuple[Finding, ...]
     files: tuple[Path, ...]
 
     @property
@@ -40,23 +41,17 @@ def write_report(
 
     ``failures`` are jobs that left no result, with the reason in one line.
     """
-    folder, failures = Path(folder), failures or {}
-    ordered = sorted(results, key=lambda r: (r.suite, r.task, r.feature, r.method, r.conditioning, r.budget))
-    tables = build_tables(ordered)
-    pictures = {table.label: draw(table) for table in tables}
-    pictures["dataset"] = draw_datasets(ordered)
-    shown = {table.label for table in tables}
-    not_run = [layout for layout in LAYOUTS if layout.label not in shown]
+    folder, contents = Path(folder), gather(results, failures or {}, title)
     texts = {
-        "report.html": page(tables, pictures, not_run, ordered, failures, title=title),
-        "report.md": markdown(tables, pictures, not_run, failures, title=title),
-        "tables.tex": latex(tables),
-        "tables.csv": cells_csv(tables),
-        "targets.csv": targets_csv(ordered),
+        "report.html": page(contents),
+        "report.md": markdown(contents),
+        "tables.tex": latex(contents.tables),
+        "tables.csv": cells_csv(contents.tables),
+        "targets.csv": targets_csv(contents.results),
     }
     files = [_write(folder / name, text.encode()) for name, text in texts.items()]
-    files += [_write(folder / "figures" / f"{p.name}.png", p.png) for some in pictures.values() for p in some]
-    return Written(folder, tuple(tables), tuple(files))
+    files += [_write(folder / "figures" / f"{p.name}.png", p.png) for some in contents.pictures.values() for p in some]
+    return Written(folder, tuple(contents.tables), tuple(contents.findings), tuple(files))
 
 
 def read_failures(folders: Sequence[str | Path]) -> dict[str, str]:
