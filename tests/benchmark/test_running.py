@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,27 @@ def test_finished_jobs_are_not_done_again_and_new_questions_use_the_model(
     run_benchmark(["xvel", "synthetic"], tmp_path, chosen, quiet=True)
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert {result.suite for result in read_results([tmp_path])} == {"xvel", "synthetic"}
+
+
+def test_questions_about_the_same_targets_are_played_once(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One set of rollouts answers all, and says of each feature what rollouts of its own would have said."""
+    play, played = running_module.match_targets, []
+
+    def counted(*arguments: Any, **settings: Any) -> Any:
+        played.append(settings["features"])
+        return play(*arguments, **settings)
+
+    monkeypatch.setattr(running_module, "match_targets", counted)
+    chosen = options(cache, tasks=("hopper",), methods=("bc",))
+    run_benchmark(["xvel", "reward"], tmp_path / "together", chosen, quiet=True)
+    assert played == [("x_velocity", "reward")]
+    run_benchmark(["reward"], tmp_path / "alone", chosen, quiet=True)
+    together, alone = ({r.suite: r for r in read_results([tmp_path / name])} for name in ("together", "alone"))
+    assert set(together) == {"xvel", "reward"}
+    assert together["reward"].targets == alone["reward"].targets
+    assert together["reward"].targets != together["xvel"].targets
 
 
 def test_a_failure_is_listed_and_does_not_stop_the_rest(

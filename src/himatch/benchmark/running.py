@@ -25,6 +25,7 @@ from himatch.errors import DataError, HimatchWarning
 from himatch.features import resolve_feature
 from himatch.files import write_json
 from himatch.matching import MatchResult, Policy, load
+from himatch.matching.matching import match_targets
 from himatch.nn.tensors import versions
 from himatch.policy import make_method
 from himatch.policy.run_folder import RUN
@@ -48,10 +49,13 @@ def run_job(
         return [write_result(out, _look_at(job, question, dataset, options)) for question in waiting]
     tell("training")
     policy, seconds = trained(job, split, out, options, quiet)
-    written = []
+    alike: dict[tuple[str, str], list[Question]] = {}
     for question in waiting:
-        tell(f"{question.suite} {question.conditioning}")
-        written.append(write_result(out, _answer(job, question, policy, split, seconds, options)))
+        alike.setdefault((SUITES[question.suite].targets, question.conditioning), []).append(question)
+    written = []
+    for (targets, conditioning), questions in alike.items():
+        tell(f"{targets} targets, {conditioning}")
+        written += [write_result(out, r) for r in _answers(job, questions, policy, split, seconds, options)]
     return written
 
 
@@ -118,8 +122,11 @@ def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) ->
 # -- answers --------------------------------------------------------------------------------------------------------
 
 
-def _answer(job: Job, question: Question, policy: Policy, split: Split, training: float, options: Options) -> JobResult:
-    suite = SUITES[question.suite]
+def _answers(
+    job: Job, questions: Sequence[Question], policy: Policy, split: Split, training: float, options: Options
+) -> list[JobResult]:
+    """Answers to questions about the same targets: rolled out once, compared on the feature of each question."""
+    suite = SUITES[questions[0].suite]
 
     def additional() -> TrajectoryDataset:
         extra = cached_dataset(
@@ -133,36 +140,42 @@ def _answer(job: Job, question: Question, policy: Policy, split: Split, training
         return load_dataset(extra)
 
     asked = suite_targets(suite, job.task, split, additional)
+    features = tuple(dict.fromkeys(question.feature for question in questions))
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HimatchWarning)  # what lies outside the data is in the result
-        results = policy.match_all(
+        results = match_targets(
+            policy,
             [a.target for a in asked],
             episodes=options.rollouts,
-            conditioning=question.conditioning,  # type: ignore[arg-type]
-            feature=question.feature,
+            conditioning=questions[0].conditioning,  # type: ignore[arg-type]
+            features=features,
             threads=options.threads,
         )
     elapsed = time.perf_counter() - started
-    return JobResult(
-        question.suite,
-        job.task,
-        question.name,
-        question.feature,
-        question.conditioning,
-        options.budget,
-        list(policy.seeds),
-        options.rollouts,
-        [_score(a, r) for a, r in zip(asked, results, strict=True)],
-        _provenance(split.train, options)
-        | {
-            "training": {**policy.description["train"], **policy.description["model"], "seconds": training},
-            "method": policy.description["method"],
-            "rollout_seconds": round(elapsed, 2),
-            "device": torch.cuda.get_device_name(policy.device) if policy.device.type == "cuda" else "cpu",
-            "trained_with": policy.description["versions"],
-        },
-    )
+    found = dict(zip(features, results, strict=True))
+    provenance = _provenance(split.train, options) | {
+        "training": {**policy.description["train"], **policy.description["model"], "seconds": training},
+        "method": policy.description["method"],
+        "rollout_seconds": round(elapsed, 2),
+        "device": torch.cuda.get_device_name(policy.device) if policy.device.type == "cuda" else "cpu",
+        "trained_with": policy.description["versions"],
+    }
+    return [
+        JobResult(
+            question.suite,
+            job.task,
+            question.name,
+            question.feature,
+            question.conditioning,
+            options.budget,
+            list(policy.seeds),
+            options.rollouts,
+            [_score(a, r) for a, r in zip(asked, found[question.feature], strict=True)],
+            provenance,
+        )
+        for question in questions
+    ]
 
 
 def _score(asked: Asked, result: MatchResult) -> TargetScore:

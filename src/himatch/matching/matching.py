@@ -35,13 +35,16 @@ def match_targets(
     *,
     episodes: int,
     conditioning: Conditioning,
-    feature: str,
+    features: Sequence[str],
     seed: int = 0,
     env: Environment | None = None,
     threads: int = 0,
     progress: Callable[[int, int], None] | None = None,
-) -> list[MatchResult]:
-    """Roll out every seed of a policy under every target and compare; ``progress`` gets steps done and to do."""
+) -> list[list[MatchResult]]:
+    """Roll out every seed of a policy under every target and compare: for each feature the result of every target.
+
+    The same rollouts are compared on all features; ``progress`` gets steps done and to do.
+    """
     if episodes < 1:
         raise HimatchError(f"at least one episode has to be rolled out, got {episodes}")
     if not targets:
@@ -50,8 +53,8 @@ def match_targets(
         raise HimatchError(f"the seed of the initial states must be 0 or more, got {seed}")
     stack = len(policy.seeds)
     each = max(1, AT_ONCE // (stack * episodes))
-    frame = policy.reference(feature).context
-    results: list[MatchResult] = []
+    frame = policy.reference(features[0]).context
+    results: list[list[MatchResult]] = [[] for _ in features]
     total = -(-len(targets) // each) * frame.horizon
     for first in range(0, len(targets), each):
         part = targets[first : first + each]
@@ -61,7 +64,10 @@ def match_targets(
             if progress is not None:
                 progress(done + steps, total)
 
-        results += _match(policy, part, episodes, conditioning, feature, seed, env, threads, tell)
+        for found, more in zip(
+            results, _match(policy, part, episodes, conditioning, features, seed, env, threads, tell), strict=True
+        ):
+            found += more
     return results
 
 
@@ -70,19 +76,17 @@ def _match(
     targets: Sequence[Target],
     episodes: int,
     conditioning: Conditioning,
-    feature: str,
+    features: Sequence[str],
     seed: int,
     env: Environment | None,
     threads: int,
     tell: Callable[[int], None],
-) -> list[MatchResult]:
-    stack, reference = len(policy.seeds), policy.reference(feature)
-    scored, told = reference.context, conditioning_frame(policy)
+) -> list[list[MatchResult]]:
+    stack, references = len(policy.seeds), [policy.reference(feature) for feature in features]
+    scored, told = references[0].context, conditioning_frame(policy)
     numbers = np.tile(np.repeat(np.arange(len(targets)), episodes), (stack, 1))
     feed = policy_feed(policy, targets, told, numbers, conditioning)
-    mixtures = [reference.mixture(target) if target.matches == "distribution" else None for target in targets]
-    for target, mixture in zip(targets, mixtures, strict=True):
-        _note_outside(target, mixture, reference)
+    mixtures = [_mixtures(targets, reference) for reference in references]
     lengths = np.array([len(target.values(scored)) for target in targets])[numbers]
     # All targets and seeds start from the same states, so that they differ in nothing else.
     replay = replay_for(policy, env, seed)
@@ -101,29 +105,39 @@ def _match(
         rollouts = roll_out(player, simulator, lengths, np.tile(starts, (stack, 1)), matched, count)
     finally:
         simulator.close()
-    phi = resolve_feature(feature, policy.task)
-    results = []
+    results: list[list[MatchResult]] = [[] for _ in features]
     for number, target in enumerate(targets):
         chosen = range(number * episodes, (number + 1) * episodes)
         played = [[rollouts.trajectory(k, b) for b in chosen] for k in range(stack)]
-        place, mixture = slice(number * episodes, (number + 1) * episodes), mixtures[number]
-        results.append(
-            MatchResult(
-                target,
-                scored,
-                conditioning,
-                policy.seeds,
-                tuple(tuple(phi(trajectory) for trajectory in seed_rollouts) for seed_rollouts in played),
-                np.array([[trajectory.total_reward for trajectory in row] for row in played]),
-                rollouts.lengths[:, place],
-                rollouts.terminated[:, place],
-                played[0][0],
-                None if mixture is None else mixture.w1,
-                reference.support(target).outside,
-                replay,
+        place = slice(number * episodes, (number + 1) * episodes)
+        returns = np.array([[trajectory.total_reward for trajectory in row] for row in played])
+        for found, reference, nearest in zip(results, references, mixtures, strict=True):
+            phi, mixture = resolve_feature(reference.context.feature.name, policy.task), nearest[number]
+            found.append(
+                MatchResult(
+                    target,
+                    reference.context,
+                    conditioning,
+                    policy.seeds,
+                    tuple(tuple(phi(trajectory) for trajectory in seed_rollouts) for seed_rollouts in played),
+                    returns,
+                    rollouts.lengths[:, place],
+                    rollouts.terminated[:, place],
+                    played[0][0],
+                    None if mixture is None else mixture.w1,
+                    reference.support(target).outside,
+                    replay,
+                )
             )
-        )
     return results
+
+
+def _mixtures(targets: Sequence[Target], reference: EpisodeReference) -> list[Mixture | None]:
+    """How near each target a mixture of training episodes comes; a word about those that none comes near."""
+    found = [reference.mixture(target) if target.matches == "distribution" else None for target in targets]
+    for target, mixture in zip(targets, found, strict=True):
+        _note_outside(target, mixture, reference)
+    return found
 
 
 def policy_feed(

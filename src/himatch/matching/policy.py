@@ -169,12 +169,12 @@ class Policy:
             [as_target(target, self.task) for target in targets],
             episodes=episodes,
             conditioning=conditioning,
-            feature=feature or self.feature,
+            features=(feature or self.feature,),
             seed=seed,
             env=env,
             threads=threads,
             progress=progress,
-        )
+        )[0]
 
     def controller(
         self,
