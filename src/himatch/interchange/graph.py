@@ -54,16 +54,17 @@ class PolicyGraph(nn.Module):
         def aligned(window: Tensor) -> Tensor:
             return window.gather(1, source.unsqueeze(2).expand(-1, -1, window.shape[2]))
 
+        times = (step - place).unsqueeze(1) + order
         z: Tensor | None = None
         if self.agent.codes is not None:
             z = self.agent.codes(normalize.states(told[0]).unsqueeze(0), self.agent.code_count)
         elif told:
-            z = normalize.z(aligned(told[0])).unsqueeze(0)
+            z = normalize.told(aligned(told[0]), times).unsqueeze(0)
         outputs = policy(
             z,
             normalize.states(aligned(states)).unsqueeze(0),
             ((aligned(actions) - normalize.action_middle) / normalize.action_half).unsqueeze(0),
-            ((step - place).unsqueeze(1) + order).unsqueeze(0),
+            times.unsqueeze(0),
         )[0]
         read = outputs.gather(1, place.view(-1, 1, 1).expand(-1, 1, outputs.shape[2]))[:, 0]
         action = normalize.raw_actions(policy.action(read))

@@ -63,6 +63,9 @@ def _windows(policy: Policy, trajectory: Trajectory, target: Trajectory) -> Iter
 @torch.no_grad()
 def _read(policy: Policy, batch: Batch, places: Tensor) -> Tensor:
     """Actions at the given position of every window, ``(K, B, act)``, in the task's range."""
-    outputs = policy.agent(policy.normalizers(batch))
+    normalized = policy.normalizers(batch)
+    if batch.z is not None:
+        normalized = normalized._replace(z=policy.normalizers.told(batch.z, batch.times))
+    outputs = policy.agent(normalized)
     chosen = outputs[:, torch.arange(len(places), device=policy.device), places]
     return policy.normalizers.raw_actions(policy.agent.policy.action(chosen))

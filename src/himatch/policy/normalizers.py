@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.data import TrajectoryDataset
+from himatch.policy.familiar import familiar
 from himatch.tasks import Task
 from himatch.types import Array
 
@@ -25,7 +26,8 @@ Scaling = Literal["none", "standard", "histogram"]
 class Normalizers:
     """States and z become ``(x - mean) / std``, actions ``(a - middle) / half``: the task's range becomes [-1, 1].
 
-    Rewards become ``r / std``: taking a mean from them would change what ending an episode is worth.
+    Rewards become ``r / std``: taking a mean from them would change what ending an episode is worth. The last five say
+    what histograms were like in training (see ``familiar.py``); runs of other statistics have none.
     """
 
     state_mean: Tensor
@@ -35,6 +37,11 @@ class Normalizers:
     z_mean: Tensor | None = None
     z_std: Tensor | None = None
     reward_std: Tensor | None = None
+    z_centre: Tensor | None = None
+    z_axes: Tensor | None = None
+    z_low: Tensor | None = None
+    z_high: Tensor | None = None
+    z_period: Tensor | None = None
 
     @classmethod
     def fit(
@@ -82,6 +89,11 @@ class Normalizers:
     def z(self, z: Tensor) -> Tensor:
         """Normalise statistics, where the method asks for it."""
         return z if self.z_mean is None or self.z_std is None else (z - self.z_mean) / self.z_std
+
+    def told(self, z: Tensor, times: Tensor) -> Tensor:
+        """What a policy in use is told at these times: z without what goes beyond training, normalised."""
+        known = (self.z_centre, self.z_axes, self.z_low, self.z_high, self.z_period)
+        return self.z(z if known[0] is None else familiar(z, times, *known))  # type: ignore[arg-type]
 
     def raw_actions(self, actions: Tensor) -> Tensor:
         """Back from [-1, 1] to the task's range."""

@@ -38,6 +38,7 @@ class Player:
         # What a step reads, in tensors that keep their place in memory, which a recorded graph needs.
         self._observations = torch.zeros(stack, batch, widths.observation, device=device)
         self._z, self._targets = (None if told is None else told.clone() for told in (feed.z(0), feed.targets(0)))
+        self._time = torch.zeros((), dtype=torch.int64, device=device)
         self._active: NDArray[np.bool_] | None = None
         self._forward = Recorded(self._one_step, device, remember=self.context.remember, purpose="rollouts")
 
@@ -58,6 +59,7 @@ class Player:
         for buffer, now in told:
             if buffer is not None and now is not None:
                 buffer.copy_(now)
+        self._time.fill_(self.step)
         self._active = active
         actions = self._forward()
         self.step += 1
@@ -66,7 +68,8 @@ class Player:
     @torch.no_grad()
     def _one_step(self) -> Tensor:
         normalize, context = self.normalizers, self.context
-        context.push(normalize.states(self._observations), None if self._z is None else normalize.z(self._z))
+        told_z = None if self._z is None else normalize.told(self._z, self._time)
+        context.push(normalize.states(self._observations), told_z)
         z = context.z if self._targets is None else self._codes(self._targets)
         if self._newest is None:
             outputs = self.agent.policy(z, context.states, context.actions, context.times)

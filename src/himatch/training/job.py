@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from himatch.nn.tensors import versions
 from himatch.policy import CDT, Method
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Widths
+from himatch.policy.familiar import fit_familiar
 from himatch.policy.method import Shape
 from himatch.policy.methods import method_spec
 from himatch.policy.normalizers import Normalizers
@@ -102,7 +103,10 @@ class Job:
     def normalizers(self, z: Array | None) -> Normalizers:
         """What maps raw numbers to what the networks see, from all training episodes."""
         bins = self.method.bins if isinstance(self.method, CDT) else 1
-        return Normalizers.fit(self.split.train, z, self.method.scaling, bins, rewarded=self.shape.tasks)
+        fitted = Normalizers.fit(self.split.train, z, self.method.scaling, bins, rewarded=self.shape.tasks)
+        if z is None or self.method.scaling != "histogram":
+            return fitted
+        return replace(fitted, **fit_familiar(z, self.train.lengths, bins, self.widths.horizon))
 
     # -- the run folder -----------------------------------------------------------------------------------------
 
