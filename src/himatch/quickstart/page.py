@@ -39,7 +39,7 @@ NEXT = """himatch match halfcheetah-cdt --target "normal(8,1)" --plot match.png 
 himatch match halfcheetah-cdt --target "normal(8,1)" --video match.mp4     # the same, filmed
 himatch train --method cdt --data hopper-medium-expert --feature x_velocity --preset cpu --out runs/hopper
 himatch data inspect YOUR_LOGS --plot logs.png                             # your own data
-himatch benchmark xvel synthetic --budget smoke --out results              # the paper's experiments"""
+himatch benchmark xvel synthetic --budget smoke --out bench                # the paper's experiments"""
 
 
 def write_page(findings: Findings, film: Path | None, path: Path) -> Path:
