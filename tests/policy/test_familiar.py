@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from himatch.policy.familiar import fit_familiar
 from himatch.policy.normalizers import Normalizers
@@ -41,7 +42,7 @@ def test_a_bin_that_training_never_visits_is_told_as_a_known_one() -> None:
     normalizers = fitted(histograms(rng, lengths, reach=4), lengths)
     strange = torch.zeros(3, BINS)
     strange[:, -1] = 1.0
-    told = normalizers.told(strange, torch.tensor(0))
+    told = normalizers.told(strange, torch.tensor([0]))
     torch.testing.assert_close(told.sum(1), torch.ones(3))
     torch.testing.assert_close(told[:, 4:], torch.zeros(3, 2), atol=1e-5, rtol=0)
 
@@ -54,10 +55,10 @@ def test_what_is_known_depends_on_the_time() -> None:
     z[late] = z[late][:, ::-1]
     normalizers = fitted(z, lengths)
     low, high = torch.eye(BINS)[0], torch.eye(BINS)[-1]
-    assert (normalizers.told(low, torch.tensor(0)) - low).abs().max() < 0.3
-    assert (normalizers.told(low, torch.tensor(30)) - low).abs().max() > 0.5
+    assert (normalizers.told(low, torch.tensor([0])) - low).abs().max() < 0.3
+    assert (normalizers.told(low, torch.tensor([30])) - low).abs().max() > 0.5
     both = torch.stack([low, high])
-    one_by_one = [normalizers.told(both, torch.tensor(t)) for t in (3, 35)]
+    one_by_one = [normalizers.told(both, torch.tensor([t])) for t in (3, 35)]
     together = normalizers.told(both.expand(2, 2, BINS), torch.tensor([[3], [35]]).expand(2, 2))
     torch.testing.assert_close(together, torch.stack(one_by_one))
 
@@ -66,4 +67,14 @@ def test_a_training_that_is_shorter_than_the_horizon_knows_its_last_part_only() 
     rng, lengths = np.random.default_rng(3), [7, 9]
     normalizers = fitted(histograms(rng, lengths), lengths)
     z = torch.from_numpy(histograms(rng, [1]))[0]
-    torch.testing.assert_close(normalizers.told(z, torch.tensor(39)), normalizers.told(z, torch.tensor(8)))
+    torch.testing.assert_close(normalizers.told(z, torch.tensor([39])), normalizers.told(z, torch.tensor([8])))
+
+
+def test_nothing_is_read_back_from_the_device() -> None:
+    """A recorded CUDA graph could not; tensors without numbers refuse it just so."""
+    rng, lengths = np.random.default_rng(4), [40, 40]
+    normalizers, z = fitted(histograms(rng, lengths), lengths), torch.zeros(2, 3, BINS)
+    with FakeTensorMode() as mode:
+        pretended = Normalizers(**{name: mode.from_tensor(tensor) for name, tensor in normalizers.tensors().items()})
+        told = pretended.told(mode.from_tensor(z), mode.from_tensor(torch.tensor([7])))
+    assert told.shape == z.shape

@@ -36,14 +36,16 @@ def fit_familiar(z: Array, lengths: NDArray[np.int64], bins: int, horizon: int) 
 def familiar(
     z: Tensor, times: Tensor, centre: Tensor, axes: Tensor, low: Tensor, high: Tensor, period: Tensor
 ) -> Tensor:
-    """Histograms ``(..., d * bins)`` at times ``(...)``, or all at one time, with what goes beyond training cut off."""
+    """Histograms ``(..., d * bins)`` at times ``(...)``, or all at one ``(1,)``, without what goes beyond training."""
     part = torch.div(times, period, rounding_mode="floor").clamp(max=len(centre) - 1)
-    dimensions, bins = centre.shape[1:]
-    basis = axes[part]
-    cumulative = z.view(*z.shape[:-1], dimensions, bins).cumsum(-1) - centre[part]
-    along = (cumulative.unsqueeze(-2) @ basis).squeeze(-2)
-    kept = torch.minimum(torch.maximum(along, low[part]), high[part])
-    back = (kept.unsqueeze(-2) @ basis.mT).squeeze(-2) + centre[part]
+    middle, basis, least, most = (table[part] for table in (centre, axes, low, high))
+    turn = "...i,...ij->...j"
+    if times.shape == (1,):
+        middle, basis, least, most = (table.squeeze(0) for table in (middle, basis, least, most))
+        turn = "...di,dij->...dj"  # one basis for all: a plain product
+    cumulative = z.view(*z.shape[:-1], *middle.shape[-2:]).cumsum(-1) - middle
+    along = torch.einsum(turn, cumulative, basis)
+    back = torch.einsum(turn, torch.minimum(torch.maximum(along, least), most), basis.mT) + middle
     return torch.cat([back[..., :1], back[..., 1:] - back[..., :-1]], dim=-1).flatten(-2)
 
 

@@ -38,7 +38,7 @@ class Player:
         # What a step reads, in tensors that keep their place in memory, which a recorded graph needs.
         self._observations = torch.zeros(stack, batch, widths.observation, device=device)
         self._z, self._targets = (None if told is None else told.clone() for told in (feed.z(0), feed.targets(0)))
-        self._time = torch.zeros((), dtype=torch.int64, device=device)
+        self._time = torch.zeros(1, dtype=torch.int64, device=device)
         self._active: NDArray[np.bool_] | None = None
         self._forward = Recorded(self._one_step, device, remember=self.context.remember, purpose="rollouts")
 
