@@ -51,7 +51,7 @@ def main() -> None:
         if policy.held_out is not None:
             groups["held-out episodes"] = [Demonstration(e, f"episode {i}") for i, e in enumerate(policy.held_out)]
         for group, targets in groups.items():
-            for name, used in (("z as it is", replace(known, z_centre=None)), ("what is familiar of z", known)):
+            for name, used in (("z as it is", replace(known, familiar=None)), ("what is familiar of z", known)):
                 policy.normalizers = used
                 measure(f"{group}, {name}", policy, targets, arguments.episodes)
 

@@ -22,7 +22,7 @@ def histograms(rng: np.random.Generator, lengths: list[int], dimensions: int = 1
 
 def fitted(z: np.ndarray, lengths: list[int]) -> Normalizers:
     one = torch.zeros(1)
-    return Normalizers(one, one, one, one, **fit_familiar(z, np.array(lengths), BINS, HORIZON))
+    return Normalizers(one, one, one, one, familiar=fit_familiar(z, np.array(lengths), BINS, HORIZON))
 
 
 def times_of(lengths: list[int]) -> torch.Tensor:
@@ -75,6 +75,6 @@ def test_nothing_is_read_back_from_the_device() -> None:
     rng, lengths = np.random.default_rng(4), [40, 40]
     normalizers, z = fitted(histograms(rng, lengths), lengths), torch.zeros(2, 3, BINS)
     with FakeTensorMode() as mode:
-        pretended = Normalizers(**{name: mode.from_tensor(tensor) for name, tensor in normalizers.tensors().items()})
+        pretended = Normalizers.of({name: mode.from_tensor(tensor) for name, tensor in normalizers.tensors().items()})
         told = pretended.told(mode.from_tensor(z), mode.from_tensor(torch.tensor([7])))
     assert told.shape == z.shape

@@ -9,6 +9,7 @@ episode, each coordinate is kept between the least and the largest that training
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,32 +22,41 @@ PARTS = 20  # of an episode's horizon, with axes of their own
 _BLOCK = 262_144  # rows looked at together
 
 
-def fit_familiar(z: Array, lengths: NDArray[np.int64], bins: int, horizon: int) -> dict[str, Tensor]:
-    """Centres ``(parts, d, bins)``, axes ``(parts, d, bins, bins)``, ranges and the steps of a part, from training z.
+class Familiar(NamedTuple):
+    """Of every part of an episode: the mean histogram, the way to the axes and back, and the range along each axis."""
 
-    ``z`` are the histograms of all steps, ``(steps, d * bins)``, episode after episode.
-    """
+    mean: Tensor
+    """``(parts, d, bins)``"""
+    to: Tensor
+    """``(parts, d, bins, bins)``"""
+    back: Tensor
+    low: Tensor
+    high: Tensor
+    period: Tensor
+    """Steps of a part."""
+
+    def __call__(self, z: Tensor, times: Tensor) -> Tensor:
+        """Histograms ``(..., d * bins)`` at times ``(...)``, or all at one ``(1,)``, without what goes beyond."""
+        part = torch.div(times, self.period, rounding_mode="floor").clamp(max=len(self.mean) - 1)
+        mean, to, back, low, high = (table[part] for table in self[:5])
+        if times.shape == (1,):  # one way for all: a plain product for each dimension
+            rows = z.reshape(-1, *mean.shape[-2:]).transpose(0, 1)
+            to, back = to[0], back[0]
+            mean, low, high = (table.transpose(0, 1) for table in (mean, low, high))
+            kept = torch.clamp((rows - mean) @ to, low, high) @ back + mean
+            return kept.transpose(0, 1).reshape(z.shape)
+        rows = z.view(*z.shape[:-1], *mean.shape[-2:])
+        kept = torch.clamp(((rows - mean).unsqueeze(-2) @ to).squeeze(-2), low, high)
+        return ((kept.unsqueeze(-2) @ back).squeeze(-2) + mean).flatten(-2)
+
+
+def fit_familiar(z: Array, lengths: NDArray[np.int64], bins: int, horizon: int) -> Familiar:
+    """From the histograms of all training steps, ``(steps, d * bins)``, episode after episode."""
     period = -(-horizon // PARTS)
     found = [_fit(z, rows, bins) for part in range(PARTS) if len(rows := _rows(lengths, part, period))]
-    columns = [torch.tensor(np.stack(column), dtype=torch.float32) for column in zip(*found, strict=True)]
-    names = ("z_centre", "z_axes", "z_low", "z_high")
-    return {**dict(zip(names, columns, strict=True)), "z_period": torch.tensor(period)}
-
-
-def familiar(
-    z: Tensor, times: Tensor, centre: Tensor, axes: Tensor, low: Tensor, high: Tensor, period: Tensor
-) -> Tensor:
-    """Histograms ``(..., d * bins)`` at times ``(...)``, or all at one ``(1,)``, without what goes beyond training."""
-    part = torch.div(times, period, rounding_mode="floor").clamp(max=len(centre) - 1)
-    middle, basis, least, most = (table[part] for table in (centre, axes, low, high))
-    turn = "...i,...ij->...j"
-    if times.shape == (1,):
-        middle, basis, least, most = (table.squeeze(0) for table in (middle, basis, least, most))
-        turn = "...di,dij->...dj"  # one basis for all: a plain product
-    cumulative = z.view(*z.shape[:-1], *middle.shape[-2:]).cumsum(-1) - middle
-    along = torch.einsum(turn, cumulative, basis)
-    back = torch.einsum(turn, torch.minimum(torch.maximum(along, least), most), basis.mT) + middle
-    return torch.cat([back[..., :1], back[..., 1:] - back[..., :-1]], dim=-1).flatten(-2)
+    columns = (torch.tensor(np.stack(column), dtype=torch.float32) for column in zip(*found, strict=True))
+    mean, to, back, low, high = columns
+    return Familiar(mean, to, back, low, high, torch.tensor(period))
 
 
 def _rows(lengths: NDArray[np.int64], part: int, period: int) -> NDArray[np.int64]:
@@ -58,19 +68,23 @@ def _rows(lengths: NDArray[np.int64], part: int, period: int) -> NDArray[np.int6
 
 
 def _fit(z: Array, rows: NDArray[np.int64], bins: int) -> tuple[NDArray[np.float64], ...]:
-    """Centre, axes, and the range along each of them."""
-    total = sum(block.sum(axis=0) for block in _cumulative(z, rows, bins))
-    centre = total / len(rows)
-    products = sum(np.einsum("ndi,ndj->dij", x, x) for x in (b - centre for b in _cumulative(z, rows, bins)))
+    """Mean, ways, and the range along each axis; the axes are those of cumulative distributions."""
+    cumulate = np.triu(np.ones((bins, bins)))  # h @ cumulate is the cumulative distribution
+    mean = sum(block.sum(axis=0) for block in _blocks(z, rows, bins)) / len(rows)
+    products = np.zeros((len(mean), bins, bins))
+    for block in _blocks(z, rows, bins):
+        cumulative = (block - mean) @ cumulate
+        products += np.einsum("ndi,ndj->dij", cumulative, cumulative)
     _, axes = np.linalg.eigh(products)
-    low, high = np.full(centre.shape, np.inf), np.full(centre.shape, -np.inf)
-    for block in _cumulative(z, rows, bins):
-        along = np.einsum("ndi,dij->ndj", block - centre, axes)
+    to, back = cumulate @ axes, axes.swapaxes(1, 2) @ np.linalg.inv(cumulate)
+    low, high = np.full(mean.shape, np.inf), np.full(mean.shape, -np.inf)
+    for block in _blocks(z, rows, bins):
+        along = np.einsum("ndi,dij->ndj", block - mean, to)
         low, high = np.minimum(low, along.min(axis=0)), np.maximum(high, along.max(axis=0))
-    return centre, axes, low, high
+    return mean, to, back, low, high
 
 
-def _cumulative(z: Array, rows: NDArray[np.int64], bins: int) -> Iterator[NDArray[np.float64]]:
+def _blocks(z: Array, rows: NDArray[np.int64], bins: int) -> Iterator[NDArray[np.float64]]:
     for first in range(0, len(rows), _BLOCK):
         block = np.asarray(z[rows[first : first + _BLOCK]], dtype=np.float64)
-        yield np.cumsum(block.reshape(len(block), -1, bins), axis=2)
+        yield block.reshape(len(block), -1, bins)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.data import TrajectoryDataset
-from himatch.policy.familiar import familiar
+from himatch.policy.familiar import Familiar
 from himatch.tasks import Task
 from himatch.types import Array
 
@@ -20,14 +21,15 @@ if TYPE_CHECKING:
 
 
 Scaling = Literal["none", "standard", "histogram"]
+_FAMILIAR = "familiar."  # before the names of its tensors
 
 
 @dataclass(frozen=True)
 class Normalizers:
     """States and z become ``(x - mean) / std``, actions ``(a - middle) / half``: the task's range becomes [-1, 1].
 
-    Rewards become ``r / std``: taking a mean from them would change what ending an episode is worth. The last five say
-    what histograms were like in training (see ``familiar.py``); runs of other statistics have none.
+    Rewards become ``r / std``: taking a mean from them would change what ending an episode is worth. Histograms have
+    something that knows what they were like in training.
     """
 
     state_mean: Tensor
@@ -37,11 +39,7 @@ class Normalizers:
     z_mean: Tensor | None = None
     z_std: Tensor | None = None
     reward_std: Tensor | None = None
-    z_centre: Tensor | None = None
-    z_axes: Tensor | None = None
-    z_low: Tensor | None = None
-    z_high: Tensor | None = None
-    z_period: Tensor | None = None
+    familiar: Familiar | None = None
 
     @classmethod
     def fit(
@@ -69,7 +67,7 @@ class Normalizers:
 
     def to(self, device: torch.device) -> Normalizers:
         """The same on another device."""
-        return Normalizers(**{name: tensor.to(device) for name, tensor in self.tensors().items()})
+        return Normalizers.of({name: tensor.to(device) for name, tensor in self.tensors().items()})
 
     def __call__(self, batch: Batch) -> Batch:
         """Normalise a raw batch."""
@@ -92,8 +90,7 @@ class Normalizers:
 
     def told(self, z: Tensor, times: Tensor) -> Tensor:
         """What a policy in use is told at these times: z without what goes beyond training, normalised."""
-        known = (self.z_centre, self.z_axes, self.z_low, self.z_high, self.z_period)
-        return self.z(z if known[0] is None else familiar(z, times, *known))  # type: ignore[arg-type]
+        return self.z(z if self.familiar is None else self.familiar(z, times))
 
     def raw_actions(self, actions: Tensor) -> Tensor:
         """Back from [-1, 1] to the task's range."""
@@ -101,7 +98,16 @@ class Normalizers:
 
     def tensors(self) -> dict[str, Tensor]:
         """By name, for a checkpoint."""
-        return {f.name: t for f in fields(self) if (t := getattr(self, f.name)) is not None}
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "familiar"}
+        known = {} if self.familiar is None else {_FAMILIAR + k: t for k, t in self.familiar._asdict().items()}
+        return {name: tensor for name, tensor in (named | known).items() if tensor is not None}
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor]) -> Normalizers:
+        """From what :meth:`tensors` gave."""
+        known = {name.removeprefix(_FAMILIAR): t for name, t in tensors.items() if name.startswith(_FAMILIAR)}
+        named = {name: t for name, t in tensors.items() if not name.startswith(_FAMILIAR)}
+        return cls(**named, familiar=Familiar(**known) if known else None)
 
 
 def action_range(task: Task, actions: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

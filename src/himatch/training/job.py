@@ -106,7 +106,7 @@ class Job:
         fitted = Normalizers.fit(self.split.train, z, self.method.scaling, bins, rewarded=self.shape.tasks)
         if z is None or self.method.scaling != "histogram":
             return fitted
-        return replace(fitted, **fit_familiar(z, self.train.lengths, bins, self.widths.horizon))
+        return replace(fitted, familiar=fit_familiar(z, self.train.lengths, bins, self.widths.horizon))
 
     # -- the run folder -----------------------------------------------------------------------------------------
 
