@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,22 @@ def test_every_part_of_the_past_matters(hopper: hm.TrajectoryDataset, tmp_path: 
         assert (np.abs(changed - last).max() > 1e-4) or step < 4
     elsewhere = play(player(policy, [hm.demo(episode(rng, 9, level=3.0))], numbers), observations)[0, 0, -1]
     assert np.abs(elsewhere - last).max() > 1e-3
+
+
+def test_only_what_is_familiar_of_a_target_is_told(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """What training never showed is cut off; of a training episode that is nothing."""
+    policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path)
+    rng = np.random.default_rng(0)
+    observations, numbers = rng.normal(1, 1, (1, 1, 9, 11)).astype(np.float32), np.zeros((1, 1), np.int64)
+    strange = Demonstration(replace(hopper[3], observations=np.where(hopper[3].observations > 1, 99.0, -99.0)))
+    known = policy.normalizers
+    for target, changes in ((strange, True), (hm.demo(hopper[3]), False)):
+        told = [player(policy, [target], numbers)]
+        policy.normalizers = replace(known, familiar=None)
+        told.append(player(policy, [target], numbers))
+        policy.normalizers = known
+        cut, whole = (play(acting, observations) for acting in told)
+        assert (np.abs(cut - whole).max() > 1e-3) == changes
 
 
 def test_one_rollout_does_not_see_another(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
