@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -88,3 +89,16 @@ def test_a_target_outside_the_data_is_noted_once(
         result = policy.match(target, episodes=2)
     assert len(caught) == 1
     assert result.outside > 0
+
+
+def test_normalizers_that_miss_something_are_one_line(tmp_path: Path) -> None:
+    from himatch.models.cards import BUNDLED
+    from himatch.nn.tensors import read_tensors, write_tensors
+
+    shutil.copytree(BUNDLED / "hopper-cdt", tmp_path / "run")
+    path = tmp_path / "run" / "normalizers.safetensors"
+    whole = read_tensors(path)
+    for missing in ("familiar.to", "state_mean"):
+        write_tensors(path, {name: tensor for name, tensor in whole.items() if name != missing})
+        with pytest.raises(HimatchError, match=r"normalizers\.safetensors: incomplete or from another version"):
+            hm.load(tmp_path / "run")

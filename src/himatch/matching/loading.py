@@ -64,7 +64,10 @@ def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: 
     except (RuntimeError, KeyError) as reason:
         raise DataError(f"{folder}: the weights do not fit {files.RUN} ({str(reason).splitlines()[0]})") from None
     where = torch.device(device)
-    normalizers = Normalizers.of(read_tensors(folder / files.NORMALIZERS)).to(where)
+    try:
+        normalizers = Normalizers.of(read_tensors(folder / files.NORMALIZERS)).to(where)
+    except TypeError as reason:
+        raise DataError(f"{folder / files.NORMALIZERS}: incomplete or from another version ({reason})") from None
     statistic = _statistic(description, method, task)
     return Policy(agent.to(where), normalizers, statistic, task, folder, description)
 
