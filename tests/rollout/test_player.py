@@ -11,6 +11,7 @@ import pytest
 import torch
 from pretended_gpu import GPU, PretendedGPU
 from random_episodes import episode
+from scipy import stats
 from untrained import untrained
 
 import himatch as hm
@@ -163,3 +164,56 @@ def test_one_rollout_does_not_see_another(hopper: hm.TrajectoryDataset, tmp_path
         part = slice(rollout, rollout + 1)
         alone = play(player(policy, targets, numbers[:, part]), observations[:, part])
         np.testing.assert_allclose(together[:, part], alone, atol=1e-5)
+
+
+def gaussian_player(policy: Policy, batch: int, seed: int | None) -> Player:
+    numbers = np.zeros((len(policy.seeds), batch), np.int64)
+    rng = np.random.default_rng(0)
+    feed = policy_feed(policy, [hm.demo(episode(rng, 9, level=1.0))], conditioning_frame(policy), numbers, "open")
+    return Player(policy.agent, policy.normalizers, feed, batch, seed)
+
+
+def test_a_gaussian_head_acts_by_chance(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """Many rollouts that see the same spread as the squashed Gaussian that the head describes."""
+    policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path, head="gaussian")
+    seen = torch.tensor(np.random.default_rng(1).normal(1, 1, 11), dtype=torch.float32).expand(1, 4000, 11)
+    acting, outputs = gaussian_player(policy, 4000, 0), []
+    policy.agent.policy.register_forward_hook(lambda *call: outputs.append(call[2]))
+    acting._newest = None
+    first, second = (acting.act(seen).numpy()[0].copy() for _ in range(2))
+    mean, log_std = policy.agent.policy.gaussian(outputs[0][0, 0, 0])
+    low, high = (np.array(bound) for bound in (hopper.task.action_low, hopper.task.action_high))
+    normal = np.arctanh(np.clip((first - low) / (high - low) * 2 - 1, -1 + 1e-7, 1 - 1e-7))
+    for coordinate in range(3):
+        oracle = stats.norm(float(mean[coordinate]), float(log_std[coordinate].exp()))
+        inside = np.abs(normal[:, coordinate]) < 6  # where single precision still tells tanh from one
+        assert inside.mean() > 0.9
+        assert stats.kstest(np.clip(normal[:, coordinate], -6, 6), lambda x, o=oracle: o.cdf(x)).pvalue > 1e-3
+    assert np.abs(np.corrcoef(first[:, 0], second[:, 0])[0, 1]) < 0.1
+    middle = gaussian_player(policy, 4000, None).act(seen).numpy()[0]
+    assert np.ptp(middle, axis=0).max() < 1e-5
+
+
+def test_chance_is_that_of_the_seed(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.DT(), hopper, tmp_path, seeds=(3, 8), head="gaussian")
+    observations = np.random.default_rng(1).normal(1, 1, (2, 3, 6, 11)).astype(np.float32)
+    first, again, other = (play(gaussian_player(policy, 3, seed), observations) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, other)
+    focal = untrained(hm.FOCAL(m=3, encoder=(16, 16)), hopper, tmp_path / "focal", seeds=(3, 8))
+    one, two = (play(gaussian_player(focal, 3, seed), observations) for seed in (5, 6))
+    np.testing.assert_array_equal(one, two)  # an actor-critic is used by its middle action
+
+
+def test_chance_is_not_frozen_into_a_recording(
+    hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PretendedGPU(monkeypatch)
+    policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path, head="gaussian")
+    acting, recorded = (gaussian_player(policy, 3, 5) for _ in range(2))
+    acting._newest = recorded._newest = None
+    recorded._forward = Recorded(
+        recorded._one_step, GPU, remember=recorded.context.remember, purpose="rollouts"
+    )
+    observations = np.random.default_rng(1).normal(1, 1, (1, 3, 8, 11)).astype(np.float32)
+    np.testing.assert_array_equal(play(recorded, observations), play(acting, observations))

@@ -99,7 +99,8 @@ def outputs_of(policy: Policy) -> tuple[Port, ...]:
     """What :class:`PolicyGraph` gives, in order."""
     middle, half = (t.tolist() for t in (policy.normalizers.action_middle, policy.normalizers.action_half))
     limits = ", ".join(f"{m - h:g} to {m + h:g}" for m, h in zip(middle, half, strict=True))
-    ports = [Port("action", (policy.agent.widths.action,), f"raw action of {policy.task.name} ({limits})")]
+    kind = "raw, middle" if policy.agent.policy.sampled else "raw"
+    ports = [Port("action", (policy.agent.widths.action,), f"{kind} action of {policy.task.name} ({limits})")]
     if isinstance(policy.method, LearnedMethod):
         ports.append(Port("code", (policy.agent.code_count, policy.method.m), "what the policy was told of the target"))
     return tuple(ports)

@@ -183,9 +183,13 @@ class Policy:
         seed: int | None = None,
         batch: int | None = None,
         conditioning: Conditioning = "open",
+        sampled: bool = True,
     ) -> Controller:
-        """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them in step."""
-        return Controller(self, as_target(target, self.task), seed, batch, conditioning)
+        """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them in step.
+
+        A Gaussian head acts by chance, as in :meth:`match`; with ``sampled=False`` by its middle action.
+        """
+        return Controller(self, as_target(target, self.task), seed, batch, conditioning, sampled)
 
     def score(self, episodes: Sequence[Trajectory]) -> dict[str, NDArray[np.float64]]:
         """Without any environment: action error on logged episodes, and how much it rises under another one's z.

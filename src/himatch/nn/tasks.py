@@ -8,7 +8,6 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from himatch.nn import squashed
 from himatch.nn.heads import Head, PolicyNetwork
 from himatch.nn.stacked import MLP, Linear, dropout
 
@@ -85,19 +84,12 @@ class TaskPolicy(PolicyNetwork):
 
 
 class SquashedTaskPolicy(TaskPolicy):
-    """The same with stochastic actions: a Gaussian squashed by tanh, as actor-critics have it."""
+    """An actor-critic's actor: stochastic in training, judged and used by its middle action."""
 
     def __init__(self, stack: int, observation: int, action: int, z_width: int, hidden: Sequence[int]) -> None:
         super().__init__(stack, observation, action, z_width, hidden, 0.0, "gaussian")
-
-    def action(self, outputs: Tensor) -> Tensor:
-        """The squashed mean."""
-        return torch.tanh(self.gaussian(outputs)[0])
+        self.sampled = False
 
     def loss(self, outputs: Tensor, actions: Tensor) -> Tensor:
         """Squared error of the squashed mean, ``(K, B, N)``."""
         return (self.action(outputs) - actions).square().mean(-1)
-
-    def gaussian(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log standard deviation before squashing."""
-        return squashed.gaussian(outputs.float())

@@ -19,10 +19,13 @@ class Player:
     """K seeds acting in B rollouts each. Observations and actions are raw, ``(K, B, ...)``.
 
     On a GPU the forward pass, with the shift of the context, is one recorded graph, and an action is overwritten by the
-    next. On a CPU only what the newest step needs is computed, for the rollouts that go on.
+    next. On a CPU only what the newest step needs is computed, for the rollouts that go on. A Gaussian head acts by the
+    chance of ``seed``, or where there is none by its middle action.
     """
 
-    def __init__(self, agent: Agent, normalizers: Normalizers, feed: Feed, batch: int) -> None:
+    def __init__(
+        self, agent: Agent, normalizers: Normalizers, feed: Feed, batch: int, seed: int | None = None
+    ) -> None:
         self.agent, self.normalizers, self.feed = agent, normalizers, feed
         widths, stack = agent.widths, len(agent.seeds)
         device = normalizers.state_mean.device
@@ -39,6 +42,10 @@ class Player:
         self._observations = torch.zeros(stack, batch, widths.observation, device=device)
         self._z, self._targets = (None if told is None else told.clone() for told in (feed.z(0), feed.targets(0)))
         self._time = torch.zeros(1, dtype=torch.int64, device=device)
+        self._noise, self._chance = None, torch.Generator(device)
+        if seed is not None and agent.policy.sampled:
+            self._noise = torch.zeros(stack, batch, widths.action, device=device)
+            self._chance.manual_seed(seed)
         self._active: NDArray[np.bool_] | None = None
         self._forward = Recorded(self._one_step, device, remember=self.context.remember, purpose="rollouts")
 
@@ -59,6 +66,8 @@ class Player:
         for buffer, now in told:
             if buffer is not None and now is not None:
                 buffer.copy_(now)
+        if self._noise is not None:
+            self._noise.normal_(generator=self._chance)
         self._time.fill_(self.step)
         self._active = active
         actions = self._forward()
@@ -84,7 +93,7 @@ class Player:
                 context.times[0, 0, known],
             )
             outputs = self._newest(told, states, actions, times, rows)
-        chosen = self.agent.policy.action(outputs)
+        chosen = self.agent.policy.action(outputs, self._noise)
         context.put_actions(chosen)
         return normalize.raw_actions(chosen)
 
