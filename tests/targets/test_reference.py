@@ -93,6 +93,27 @@ def test_episodes_as_long_as_the_target_are_scheduled_slowest_first(
     assert speeds == sorted(speeds)
 
 
+def test_parts_of_a_target_in_time_come_in_its_order() -> None:
+    """Fast and then slow is not slow and then fast; a distribution of the same values has no order."""
+    rng, task = np.random.default_rng(0), hm.get_task("hopper")
+    episodes = [episode(rng, 200, level=level) for level in (0.0, 0.5, 6.0, 6.5)]
+    reference = hm.EpisodeReference.of(episodes, resolve_feature("x_velocity", task))
+    slow, fast = hm.demo(episode(rng, 200, level=0.2)), hm.demo(episode(rng, 200, level=6.2))
+
+    def order(target: hm.Target) -> list[bool]:
+        """Which parts are of fast episodes."""
+        return [number >= 2 for number, _ in reference.schedule(target, 200)]
+
+    for target in (hm.targets.Patched(fast, slow, 100), hm.targets.Shifted(hm.targets.Patched(fast, slow, 100), 1.0)):
+        assert order(target) == sorted(order(target), reverse=True)
+        assert len(set(order(target))) == 2
+    in_order = order(hm.targets.Patched(slow, fast, 100))
+    assert in_order == sorted(in_order)
+    pooled = order(Samples(hm.targets.Patched(fast, slow, 100).values(reference.context)))
+    assert pooled == sorted(pooled)
+    assert len(set(pooled)) == 2
+
+
 def test_support(reference: hm.EpisodeReference) -> None:
     far = reference.support(hm.parse_target("normal(50,1)"))
     assert not far.inside

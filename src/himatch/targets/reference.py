@@ -25,6 +25,7 @@ from himatch.types import Trajectory
 NO_WEIGHT = 1e-9
 FOLLOWED = 0.9  # of an episode that ends early: what comes after leads to its end
 DEADLINES = 20  # times by which parts of a schedule can be due
+WHEN = 4  # of a target in time, the times that are told apart: less than that is chance
 
 
 @dataclass(frozen=True)
@@ -173,8 +174,8 @@ class EpisodeReference:
         """The nearest mixture that can be played in ``steps`` steps: episodes and their shares of time, in order.
 
         An episode that ends before the target does (a fall, say) can only be followed while it lasts. Its part must be
-        over before that, so parts come in order of these deadlines, slow ones first where they are equal, and the
-        shares of all that are due by some time fit into that time.
+        over before that, so parts come in order of these deadlines, and the shares of all that are due by some time fit
+        into that time. Where deadlines are equal, parts of a target in time come in its order, and else slow ones first.
         """
         self._check_mixable(target)
         ends = np.where(self.lengths < steps, FOLLOWED * self.lengths, steps)
@@ -183,8 +184,25 @@ class EpisodeReference:
         weights = nearest_mixture(self.histograms, target.histogram(self.context), self.context.bins.widths, due)
         chosen = np.flatnonzero(weights > NO_WEIGHT)
         speed = self.totals.sum(axis=1) / self.lengths
-        order = chosen[np.lexsort((speed[chosen], due[chosen]))]
+        when = np.round(WHEN * self._when(chosen, weights[chosen], target)) if target.in_time else np.zeros(len(chosen))
+        order = chosen[np.lexsort((speed[chosen], when, due[chosen]))]
         return [(int(episode), float(weights[episode] / weights[chosen].sum())) for episode in order]
+
+    def _when(
+        self, episodes: NDArray[np.int64], weights: NDArray[np.float64], target: Target
+    ) -> NDArray[np.float64]:
+        """When in the target, from 0 to 1, there is what each episode of a mixture contributes, on average.
+
+        A step of the target is shared out among the episodes by how often they are in its bins.
+        """
+        indices = self.context.bins.indices(target.values(self.context))
+        seen = self.histograms[episodes][:, np.arange(indices.shape[1]), indices].prod(axis=2)
+        parts = weights[:, None] * seen
+        total = parts.sum(axis=0)
+        shares = np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
+        mass = shares.sum(axis=1)
+        middle = (np.arange(len(indices)) + 0.5) / len(indices)
+        return np.divide(shares @ middle, mass, out=np.full(len(mass), 0.5), where=mass > 0)
 
     def _check_mixable(self, target: Target) -> None:
         if target.matches != "distribution":

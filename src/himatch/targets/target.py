@@ -54,6 +54,11 @@ class Target(ABC):
         """The state sequence behind the target, for policies that imitate one; most targets have none."""
         return None
 
+    @property
+    def in_time(self) -> bool:
+        """Whether the order of its values means something: an episode's does, that of a distribution's draws not."""
+        return False
+
     def _row(self, numbers: tuple[float, ...], context: Context) -> NDArray[np.float32]:
         if len(numbers) != context.bins.dimensions:
             raise TargetError(
@@ -82,6 +87,11 @@ class Demonstration(Target):
     def demonstration(self) -> Trajectory:
         """The episode itself."""
         return self.trajectory
+
+    @property
+    def in_time(self) -> bool:
+        """An episode is."""
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +253,11 @@ class Shifted(Target):
         """Moved values."""
         return (self.inner.values(context) + self.bins * context.bins.widths).astype(np.float32)
 
+    @property
+    def in_time(self) -> bool:
+        """Where the inner target is."""
+        return self.inner.in_time
+
 
 @dataclass(frozen=True, eq=False)
 class Patched(Target):
@@ -281,6 +296,11 @@ class Patched(Target):
             return None
         at = self._place(len(first), len(second))
         return concatenate(first[:at], second[at:])
+
+    @property
+    def in_time(self) -> bool:
+        """First one, then the other."""
+        return True
 
     def _place(self, first: int, second: int) -> int:
         at = first // 2 if self.at is None else self.at
