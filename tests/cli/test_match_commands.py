@@ -73,6 +73,7 @@ def test_evaluate_targets_of_a_file_shifts_and_gaussians(trained: Path, run: Run
         (("--target", "joint(normal(1,1),normal(2,1))"), "describes 2 features"),
         (("--target", "normal(2,0.3)", "--feature", "moon"), "moon"),
         (("--target", "normal(2,0.3)", "--env", "NoSuchEnv-v0"), "NoSuchEnv"),
+        (("--target", "normal(2,0.3)", "--temperature", 0.5), "acts without chance"),
     ],
 )
 def test_mistakes_are_one_line(trained: Path, run: Run, arguments: tuple[object, ...], message: str) -> None:
@@ -80,6 +81,17 @@ def test_mistakes_are_one_line(trained: Path, run: Run, arguments: tuple[object,
     assert code == 2
     assert message in err
     assert "Traceback" not in err
+
+
+def test_a_temperature(run: Run) -> None:
+    """The pretrained cheetah acts by chance, always the same, unless something else is asked for."""
+    asked = ("match", "halfcheetah-cdt", "--target", "normal(5,1)", "--episodes", 1)
+    _, usual, _ = run(*asked)
+    _, again, _ = run(*asked)
+    _, middle, _ = run(*asked, "--temperature", 0)
+    assert usual == again != middle
+    code, _, err = run(*asked, "--temperature", -1)
+    assert (code, "must be 0 or more" in err) == (2, True)
 
 
 def test_a_folder_that_is_no_run_and_targets_that_are_no_file(trained: Path, run: Run, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import himatch as hm
-from himatch.data.recipes import RECIPES, VELOCITIES, find_recipe
+from himatch.data.recipes import RECIPES, VELOCITIES, find_recipe, made_as
 
 
 def test_all_datasets_of_the_paper_are_there() -> None:
@@ -54,3 +54,13 @@ def test_unknown_names_are_refused_with_what_comes_near() -> None:
         find_recipe("halfcheeta-medium")
     with pytest.raises(hm.HimatchError, match=r"'humanoid-dances'; known: halfcheetah-medium, .*cheetah-vel"):
         find_recipe("humanoid-dances")
+
+
+def test_a_folder_of_the_cache_is_made_by_its_name() -> None:
+    assert made_as("hopper-medium-expert-2000-seed0-4a2c0182-v0") == "hopper-medium-expert"
+    for other in (
+        "hopper-medium-expert-100-seed0-4a2c0182-v0",
+        "hopper-medium-expert-2000-seed1-4a2c0182-v0",
+        "my.hdf5",
+    ):
+        assert made_as(other) == other

@@ -69,16 +69,40 @@ def test_a_seed_that_falls_over_loses(tmp_path: Path, monkeypatch: pytest.Monkey
     assert bundled is not None
     run = Path(shutil.copytree(bundled, tmp_path / "run"))
     described = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(described | {"seeds": [4, 0]}))
+    (known,) = described["seeds"]
+    (run / "run.json").write_text(json.dumps(described | {"seeds": [4, known]}))
     generator = torch.Generator().manual_seed(0)
-    good = read_tensors(run / "seed-0" / "best.safetensors")
+    good = read_tensors(run / f"seed-{known}" / "best.safetensors")
     shaken = {name: w.float() + 0.3 * torch.randn(w.shape, generator=generator) for name, w in good.items()}
     write_tensors(run / "seed-4" / "best.safetensors", shaken)
     monkeypatch.setattr(choosing, "GROUP", 1)
     monkeypatch.setattr(choosing, "ROLLOUTS", 1)
     choice = choose_seed(hm.load(run))
-    assert (choice.seed, choice.rule) == (0, "mean W1 to 3 training episodes, 1 rollouts each")
-    assert choice.scores[0] < 0.5 < choice.scores[4]
+    assert (choice.seed, choice.rule) == (known, "mean W1 to 3 training episodes, 1 rollouts each")
+    assert choice.scores[known] < 0.5 < choice.scores[4]
+
+
+def test_a_temperature_at_which_it_falls_loses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pretrained policy with a Gaussian head: far too much chance and it stays where it began."""
+    monkeypatch.setattr(choosing, "GROUP", 1)
+    monkeypatch.setattr(choosing, "ROLLOUTS", 1)
+    monkeypatch.setattr(choosing, "TEMPERATURES", (20.0, 0.7))
+    policy = hm.load("halfcheetah-cdt")
+    before = policy.temperature
+    choice = choose_seed(policy)
+    assert (choice.temperature, policy.temperature) == (0.7, before)
+    assert "at temperature 0.7, the best of 20: " in choice.rule
+
+
+def test_a_bundle_keeps_its_temperature(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    hm.train(
+        hm.CDT("x_velocity"), hm.paper_split(data), out=tmp_path / "run", **SMALL | {"seeds": 2, "head": "gaussian"}
+    )
+    chosen = bundle(tmp_path / "run", tmp_path / "chosen", episodes=1)
+    assert chosen.temperature in choosing.TEMPERATURES
+    assert hm.load(tmp_path / "chosen").temperature == chosen.temperature
+    named = bundle(tmp_path / "run", tmp_path / "named", seed=1, episodes=1)
+    assert (named.seeds, named.temperature) == ((1,), 1.0)
 
 
 def test_a_bundle_tells_how_its_seed_was_chosen(trained: Path, run: Run, tmp_path: Path) -> None:

@@ -166,31 +166,37 @@ def test_one_rollout_does_not_see_another(hopper: hm.TrajectoryDataset, tmp_path
         np.testing.assert_allclose(together[:, part], alone, atol=1e-5)
 
 
-def gaussian_player(policy: Policy, batch: int, seed: int | None) -> Player:
+def gaussian_player(policy: Policy, batch: int, seed: int, temperature: float = 1.0) -> Player:
     numbers = np.zeros((len(policy.seeds), batch), np.int64)
     rng = np.random.default_rng(0)
     feed = policy_feed(policy, [hm.demo(episode(rng, 9, level=1.0))], conditioning_frame(policy), numbers, "open")
-    return Player(policy.agent, policy.normalizers, feed, batch, seed)
+    return Player(policy.agent, policy.normalizers, feed, batch, seed, temperature)
 
 
-def test_a_gaussian_head_acts_by_chance(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
-    """Many rollouts that see the same spread as the squashed Gaussian that the head describes."""
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_a_gaussian_head_acts_by_chance(temperature: float, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """Many rollouts that see the same spread as the Gaussian that the head describes, cut at the ends of the range."""
     policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path, head="gaussian")
+    with torch.no_grad():
+        for parameter in policy.agent.policy.predict.parameters():
+            parameter.mul_(0.2)  # so that most actions lie inside their range
     seen = torch.tensor(np.random.default_rng(1).normal(1, 1, 11), dtype=torch.float32).expand(1, 4000, 11)
-    acting, outputs = gaussian_player(policy, 4000, 0), []
+    acting, outputs = gaussian_player(policy, 4000, 0, temperature), []
     policy.agent.policy.register_forward_hook(lambda *call: outputs.append(call[2]))
     acting._newest = None
     first, second = (acting.act(seen).numpy()[0].copy() for _ in range(2))
-    mean, log_std = policy.agent.policy.gaussian(outputs[0][0, 0, 0])
+    mean, log_std = (x.detach().numpy() for x in policy.agent.policy.gaussian(outputs[0][0, 0, 0]))
     low, high = (np.array(bound) for bound in (hopper.task.action_low, hopper.task.action_high))
-    normal = np.arctanh(np.clip((first - low) / (high - low) * 2 - 1, -1 + 1e-7, 1 - 1e-7))
+    actions = (first - low) / (high - low) * 2 - 1
     for coordinate in range(3):
-        oracle = stats.norm(float(mean[coordinate]), float(log_std[coordinate].exp()))
-        inside = np.abs(normal[:, coordinate]) < 6  # where single precision still tells tanh from one
-        assert inside.mean() > 0.9
-        assert stats.kstest(np.clip(normal[:, coordinate], -6, 6), lambda x, o=oracle: o.cdf(x)).pvalue > 1e-3
+        oracle = stats.norm(mean[coordinate], temperature * np.exp(log_std[coordinate]))
+        inside = np.abs(actions[:, coordinate]) < 1 - 1e-6
+        assert inside.mean() == pytest.approx(oracle.cdf(1) - oracle.cdf(-1), abs=0.03)
+        cut = stats.truncnorm((-1 - oracle.mean()) / oracle.std(), (1 - oracle.mean()) / oracle.std(), *oracle.args)
+        assert inside.sum() > 200
+        assert stats.kstest(actions[inside, coordinate], cut.cdf).pvalue > 1e-3
     assert np.abs(np.corrcoef(first[:, 0], second[:, 0])[0, 1]) < 0.1
-    middle = gaussian_player(policy, 4000, None).act(seen).numpy()[0]
+    middle = gaussian_player(policy, 4000, 0, temperature=0.0).act(seen).numpy()[0]
     assert np.ptp(middle, axis=0).max() < 1e-5
 
 
@@ -212,8 +218,6 @@ def test_chance_is_not_frozen_into_a_recording(
     policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path, head="gaussian")
     acting, recorded = (gaussian_player(policy, 3, 5) for _ in range(2))
     acting._newest = recorded._newest = None
-    recorded._forward = Recorded(
-        recorded._one_step, GPU, remember=recorded.context.remember, purpose="rollouts"
-    )
+    recorded._forward = Recorded(recorded._one_step, GPU, remember=recorded.context.remember, purpose="rollouts")
     observations = np.random.default_rng(1).normal(1, 1, (1, 3, 8, 11)).astype(np.float32)
     np.testing.assert_array_equal(play(recorded, observations), play(acting, observations))

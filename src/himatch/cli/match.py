@@ -34,6 +34,8 @@ class Rolling:
     """Of the initial states."""
     env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
     """Another Gymnasium environment than the data's."""
+    temperature: Annotated[float | None, tyro.conf.arg(metavar="X")] = None
+    """How much of its spread a Gaussian head acts by: 0 the middle action, 1 all; by default what the run says."""
     weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "best"
     """The weights that did best on the validation slice, or the last ones."""
     device: Annotated[str, tyro.conf.arg(metavar="cuda|cpu")] = "cpu"
@@ -45,12 +47,20 @@ class Rolling:
 
     def load(self, run: str) -> Policy:
         """The policy of a run folder."""
+        from himatch.errors import HimatchError
         from himatch.matching import load
         from himatch.tasks import import_tasks
 
         for module in self.imports:
             import_tasks(module)
-        return load(run, weights=self.weights, device=self.device)
+        policy = load(run, weights=self.weights, device=self.device)
+        if self.temperature is not None:
+            if not policy.agent.policy.sampled:
+                raise HimatchError(f"{run} acts without chance, so that --temperature means nothing to it")
+            if not self.temperature >= 0:
+                raise HimatchError(f"the temperature must be 0 or more, got {self.temperature:g}")
+            policy.temperature = self.temperature
+        return policy
 
 
 @dataclass

@@ -73,7 +73,7 @@ class Overrides:
     tokens: Annotated[Literal["triples", "pairs"] | None, tyro.conf.arg(metavar="triples|pairs")] = None
     """z, s, a as three tokens a step, or z added to the state token."""
     head: Annotated[Literal["tanh", "gaussian"] | None, tyro.conf.arg(metavar="tanh|gaussian")] = None
-    """Deterministic head with squared error, or a Gaussian with log-likelihood."""
+    """Deterministic actions, learned by squared error, or a squashed Gaussian that acts by chance."""
     batch_size: Number = None
     """Windows a step."""
     learning_rate: Real = None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
+from himatch.data.recipes import made_as
 from himatch.errors import HimatchError
 from himatch.files import new_folder, write_json
 from himatch.interchange.card import command
-from himatch.interchange.choosing import Choice, choose_seed
+from himatch.interchange.choosing import Choice, Progress, choose_seed, part_of
 from himatch.matching import Policy, load
 from himatch.matching.evaluation import evaluate, named_targets
 from himatch.matching.references import thin_references
@@ -19,7 +19,6 @@ from himatch.nn.tensors import read_tensors, write_tensors
 from himatch.policy import run_folder as files
 
 KEPT = 200
-Progress = Callable[[int, int], None]
 
 
 def bundle(
@@ -34,40 +33,38 @@ def bundle(
 ) -> Policy:
     """Write one seed of a run into the folder ``out`` and evaluate what was written on the run's held-out episodes.
 
-    Of several seeds it is the one that matches training episodes best, unless it is named. Weights become half
-    precision, ``kept`` of the training episodes stay as the reference for planned conditioning, held-out episodes and
-    the state of training do not.
+    Of several seeds it is the one that matches training episodes best, unless it is named, and a Gaussian head gets the
+    temperature at which it does. Weights become half precision, ``kept`` of the training episodes stay as the reference
+    for planned conditioning, held-out episodes and the state of training do not.
     """
     policy = load(run)
     if seed is not None and seed not in policy.seeds:
         raise HimatchError(f"{run} has no seed {seed}; it has {', '.join(map(str, policy.seeds))}")
     targets = named_targets(policy, "heldout")
+    data = policy.description["data"]
+    description = {**policy.description, "data": {**data, "source": made_as(data["source"])}}
     target = Path(out)
-    parts = 2 if seed is None and len(policy.seeds) > 1 else 1
+    sampled = policy.agent.policy.sampled
+    parts = 2 if seed is None and (len(policy.seeds) > 1 or sampled) else 1
     with new_folder(target) as folder:
-        asked = None if seed is None else Choice(seed, "hand", {})
-        choice = asked or choose_seed(policy, feature, _part(progress, 0, parts))
+        asked = None if seed is None else Choice(seed, "hand", {}, policy.temperature if sampled else None)
+        choice = asked or choose_seed(policy, feature, part_of(progress, 0, parts))
         facts = {
-            "command": command(policy.description),
+            "command": command(description),
             "weights": "float16",
             "kept_episodes": kept,
             "seeds": list(policy.seeds),
             "chosen_by": choice.rule,
             "scores": {str(seed): score for seed, score in choice.scores.items()},
         }
-        write_json(folder / files.RUN, {**policy.description, "seeds": [choice.seed], "bundled": facts})
+        if choice.temperature is not None:
+            description["temperature"] = choice.temperature
+        write_json(folder / files.RUN, {**description, "seeds": [choice.seed], "bundled": facts})
         shutil.copyfile(policy.folder / files.NORMALIZERS, folder / files.NORMALIZERS)
         thin_references(policy.folder, folder, kept)
         weights = read_tensors(files.seed_folder(policy.folder, choice.seed) / files.BEST)
         halved = {name: tensor.to(torch.float16) for name, tensor in weights.items()}
         write_tensors(files.seed_folder(folder, choice.seed) / files.BEST, halved)
     bundled = load(target)
-    evaluate(bundled, targets, episodes=episodes, feature=feature, progress=_part(progress, parts - 1, parts)).write()
+    evaluate(bundled, targets, episodes=episodes, feature=feature, progress=part_of(progress, parts - 1, parts)).write()
     return bundled
-
-
-def _part(progress: Progress | None, number: int, parts: int) -> Progress | None:
-    """Progress of one of several equal parts of the work."""
-    if progress is None:
-        return None
-    return lambda done, total: progress(number * total + done, parts * total)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from himatch.data.recipes import made_as
 from himatch.hub import HubName
 from himatch.information import InformationStatistic
 from himatch.interchange.graph import z_meaning
@@ -136,7 +137,7 @@ def command(description: dict[str, Any]) -> str:
     options = {
         "method": default.name,
         **chosen,
-        "data": data.get("source") or "SOURCE",
+        "data": made_as(data.get("source") or "SOURCE"),
         "task": description["task"]["name"],
         "preset": preset,
         **given,

@@ -1,10 +1,13 @@
-"""Which seed of a run is bundled: chosen on training episodes, so that held-out ones still judge it."""
+"""Which seed of a run is bundled, and at which temperature a Gaussian head acts.
+
+Both are chosen on training episodes, so that held-out ones still judge them.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,26 +23,32 @@ from himatch.targets import EpisodeReference, Samples
 GROUP = 5  # episodes each: the best, those in the middle, and some spread over all
 ROLLOUTS = 5  # of every seed for each of these episodes
 START = 1  # other initial states than those of the evaluation that follows
+TEMPERATURES = (0.5, 0.7, 0.85, 1.0)  # the spread that a network learns holds its own errors, too
+
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The seed, the rule that chose it, and what that rule says of every seed: the lowest score wins."""
+    """The seed, the rule that chose it, and what that rule says of every seed: the lowest score wins.
+
+    ``temperature`` is the one with the lowest mean score of all seeds, where the head is Gaussian.
+    """
 
     seed: int
     rule: str
     scores: dict[int, float]
+    temperature: float | None = None
 
 
-def choose_seed(
-    policy: Policy, feature: str | None = None, progress: Callable[[int, int], None] | None = None
-) -> Choice:
-    """The seed with the lowest mean W1 to some training episodes.
+def choose_seed(policy: Policy, feature: str | None = None, progress: Progress | None = None) -> Choice:
+    """The seed (and temperature) with the lowest mean W1 to some training episodes.
 
     A run folder keeps the matched feature of training episodes but not their states, so that methods that are told
     states are judged by their loss.
     """
-    if len(policy.seeds) == 1:
+    sampled = policy.agent.policy.sampled
+    if len(policy.seeds) == 1 and not sampled:
         return Choice(policy.seeds[0], "the only one", {})
     if isinstance(policy.method, LearnedMethod | TaskMethod):
         return _by_loss(policy)
@@ -49,9 +58,23 @@ def choose_seed(
             f"{policy.folder} holds no training episodes to choose one of its seeds by; name it (--seed)"
         )
     targets = [Samples(episode_values(reference, e), f"training episode {e}") for e in some_episodes(reference)]
-    results = policy.match_all(targets, episodes=ROLLOUTS, feature=feature, seed=START, progress=progress)
-    scores = np.mean([result.w1_per_seed for result in results], axis=0)
-    return _lowest(policy, f"mean W1 to {len(targets)} training episodes, {ROLLOUTS} rollouts each", scores.tolist())
+    rule = f"mean W1 to {len(targets)} training episodes, {ROLLOUTS} rollouts each"
+    tried = TEMPERATURES if sampled else (policy.temperature,)
+    scores: dict[float, list[float]] = {}
+    before = policy.temperature
+    for number, temperature in enumerate(tried):
+        policy.temperature = temperature
+        told = part_of(progress, number, len(tried))
+        results = policy.match_all(targets, episodes=ROLLOUTS, feature=feature, seed=START, progress=told)
+        scores[temperature] = np.mean([result.w1_per_seed for result in results], axis=0).tolist()
+    policy.temperature = before
+    if not sampled:
+        return _lowest(policy, rule, scores[before])
+    best = min(scores, key=lambda temperature: float(np.mean(scores[temperature])))
+    means = ", ".join(f"{temperature:g}: {np.mean(row):.4g}" for temperature, row in scores.items())
+    return replace(
+        _lowest(policy, f"{rule}, at temperature {best:g}, the best of {means}", scores[best]), temperature=best
+    )
 
 
 def some_episodes(reference: EpisodeReference) -> list[int]:
@@ -70,6 +93,13 @@ def episode_values(reference: EpisodeReference, episode: int) -> NDArray[np.floa
     indices = reference.indices[end - int(reference.lengths[episode]) : end]
     bins = reference.context.bins
     return bins.centers[np.arange(bins.dimensions), indices].astype(np.float32)
+
+
+def part_of(progress: Progress | None, number: int, parts: int) -> Progress | None:
+    """Progress of one of several equal parts of the work."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(number * total + done, parts * total)
 
 
 def _by_loss(policy: Policy) -> Choice:

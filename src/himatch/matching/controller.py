@@ -26,13 +26,7 @@ class Controller:
     """
 
     def __init__(
-        self,
-        policy: Policy,
-        target: Target,
-        seed: int | None,
-        batch: int | None,
-        conditioning: Conditioning,
-        sampled: bool,
+        self, policy: Policy, target: Target, seed: int | None, batch: int | None, conditioning: Conditioning
     ) -> None:
         from himatch.matching.matching import conditioning_frame, policy_feed
 
@@ -42,7 +36,7 @@ class Controller:
         self.target, self.task, self.batch = target, policy.task, batch
         numbers = np.zeros((1, batch or 1), dtype=np.int64)
         feed = policy_feed(one, [target], conditioning_frame(policy), numbers, conditioning)
-        self._player = Player(one.agent, one.normalizers, feed, batch or 1, one.seeds[0] if sampled else None)
+        self._player = Player(one.agent, one.normalizers, feed, batch or 1, one.seeds[0], one.temperature)
         statistic = policy.statistic
         self._feature = statistic.feature if isinstance(statistic, InformationStatistic) else None
         self._last: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None

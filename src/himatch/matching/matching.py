@@ -91,7 +91,7 @@ def _match(
     # All targets and seeds start from the same states, so that they differ in nothing else.
     replay = replay_for(policy, env, seed)
     starts = replay.seed + np.tile(np.arange(episodes), len(targets))
-    player = Player(policy.agent, policy.normalizers, feed, numbers.shape[1], replay.seed)
+    player = Player(policy.agent, policy.normalizers, feed, numbers.shape[1], replay.seed, policy.temperature)
     simulator = simulator_for(policy, numbers.size, env, threads)
     steps = 0
 

@@ -32,7 +32,11 @@ from himatch.types import Trajectory
 
 
 class Policy:
-    """K seeds of one method. Results are per seed, in the order of ``seeds``."""
+    """K seeds of one method. Results are per seed, in the order of ``seeds``.
+
+    ``temperature`` is for Gaussian heads: how much of the spread they learned they act by, from 0, always the middle
+    action, to 1, all of it.
+    """
 
     def __init__(
         self,
@@ -45,6 +49,7 @@ class Policy:
     ) -> None:
         self.agent, self.normalizers, self.statistic, self.task = agent.eval(), normalizers, statistic, task
         self.folder, self.description = folder, description
+        self.temperature = float(description.get("temperature", 1.0))
         self._references: dict[str, EpisodeReference] = {}
 
     @property
@@ -105,7 +110,7 @@ class Policy:
         agent = make_agent(self.method, self.agent.config, self.agent.widths, (seed,)).to(self.device)
         agent.load_state_dict({name: tensor[place : place + 1] for name, tensor in self.agent.state_dict().items()})
         chosen = Policy(agent, self.normalizers, self.statistic, self.task, self.folder, self.description)
-        chosen._references = self._references
+        chosen._references, chosen.temperature = self._references, self.temperature
         return chosen
 
     # -- matching -----------------------------------------------------------------------------------------------
@@ -183,13 +188,9 @@ class Policy:
         seed: int | None = None,
         batch: int | None = None,
         conditioning: Conditioning = "open",
-        sampled: bool = True,
     ) -> Controller:
-        """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them in step.
-
-        A Gaussian head acts by chance, as in :meth:`match`; with ``sampled=False`` by its middle action.
-        """
-        return Controller(self, as_target(target, self.task), seed, batch, conditioning, sampled)
+        """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them in step."""
+        return Controller(self, as_target(target, self.task), seed, batch, conditioning)
 
     def score(self, episodes: Sequence[Trajectory]) -> dict[str, NDArray[np.float64]]:
         """Without any environment: action error on logged episodes, and how much it rises under another one's z.

@@ -7,16 +7,16 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from himatch.nn import squashed
-
 Head = Literal["tanh", "gaussian"]
+
+LOG_STD = (-5.0, 2.0)  # range of the Gaussian head's log standard deviation
 
 
 class PolicyNetwork(nn.Module):
     """K policies that are told z, see states and give an action for every step.
 
-    The head is a deterministic tanh with squared error (the paper), or a Gaussian squashed by tanh with log-likelihood,
-    which acts by chance as the agents did whose actions it has seen: ``sampled``.
+    The head is a deterministic tanh with squared error (the paper), or a Gaussian with log-likelihood, which acts by
+    chance as the agents did whose actions it has seen: ``sampled``.
     """
 
     def __init__(self, head: Head) -> None:
@@ -36,15 +36,17 @@ class PolicyNetwork(nn.Module):
         """What each step costs, ``(K, B, N)``: squared error, or negative log-likelihood for the Gaussian head."""
         if self.head == "tanh":
             return (torch.tanh(outputs.float()) - actions).square().mean(-1)
-        return -squashed.log_likelihood(*self.gaussian(outputs), actions).mean(-1)
+        mean, log_std = self.gaussian(outputs)
+        return (0.5 * ((actions - mean) / log_std.exp()).square() + log_std).mean(-1)
 
     def action(self, outputs: Tensor, noise: Tensor | None = None) -> Tensor:
         """The action in [-1, 1]; of a Gaussian the middle one, or the one that standard normal ``noise`` picks."""
         if self.head == "tanh":
             return torch.tanh(outputs.float())
         mean, log_std = self.gaussian(outputs)
-        return torch.tanh(mean if noise is None else mean + log_std.exp() * noise)
+        return (mean if noise is None else mean + log_std.exp() * noise).clamp(-1.0, 1.0)
 
     def gaussian(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log standard deviation of the Gaussian head, before squashing."""
-        return squashed.gaussian(outputs.float())
+        """Mean and log standard deviation of the Gaussian head."""
+        mean, log_std = outputs.float().chunk(2, dim=-1)
+        return mean, log_std.clamp(*LOG_STD)

@@ -20,11 +20,17 @@ class Player:
 
     On a GPU the forward pass, with the shift of the context, is one recorded graph, and an action is overwritten by the
     next. On a CPU only what the newest step needs is computed, for the rollouts that go on. A Gaussian head acts by the
-    chance of ``seed``, or where there is none by its middle action.
+    chance of ``seed``, with ``temperature`` times the spread that it learned.
     """
 
     def __init__(
-        self, agent: Agent, normalizers: Normalizers, feed: Feed, batch: int, seed: int | None = None
+        self,
+        agent: Agent,
+        normalizers: Normalizers,
+        feed: Feed,
+        batch: int,
+        seed: int = 0,
+        temperature: float = 0.0,
     ) -> None:
         self.agent, self.normalizers, self.feed = agent, normalizers, feed
         widths, stack = agent.widths, len(agent.seeds)
@@ -43,7 +49,8 @@ class Player:
         self._z, self._targets = (None if told is None else told.clone() for told in (feed.z(0), feed.targets(0)))
         self._time = torch.zeros(1, dtype=torch.int64, device=device)
         self._noise, self._chance = None, torch.Generator(device)
-        if seed is not None and agent.policy.sampled:
+        self._temperature = temperature
+        if agent.policy.sampled and temperature > 0.0:
             self._noise = torch.zeros(stack, batch, widths.action, device=device)
             self._chance.manual_seed(seed)
         self._active: NDArray[np.bool_] | None = None
@@ -67,7 +74,7 @@ class Player:
             if buffer is not None and now is not None:
                 buffer.copy_(now)
         if self._noise is not None:
-            self._noise.normal_(generator=self._chance)
+            self._noise.normal_(std=self._temperature, generator=self._chance)
         self._time.fill_(self.step)
         self._active = active
         actions = self._forward()

@@ -25,7 +25,7 @@ from himatch.types import Trajectory
 NO_WEIGHT = 1e-9
 FOLLOWED = 0.9  # of an episode that ends early: what comes after leads to its end
 DEADLINES = 20  # times by which parts of a schedule can be due
-WHEN = 4  # of a target in time, the times that are told apart: less than that is chance
+WHEN = 20  # of a target in time, the times that are told apart: less is chance
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class EpisodeReference:
 
         An episode that ends before the target does (a fall, say) can only be followed while it lasts. Its part must be
         over before that, so parts come in order of these deadlines, and the shares of all that are due by some time fit
-        into that time. Where deadlines are equal, parts of a target in time come in its order, and else slow ones first.
+        into that time. Where deadlines are equal, parts of a target in time come in its order, else slow ones first.
         """
         self._check_mixable(target)
         ends = np.where(self.lengths < steps, FOLLOWED * self.lengths, steps)
@@ -188,9 +188,7 @@ class EpisodeReference:
         order = chosen[np.lexsort((speed[chosen], when, due[chosen]))]
         return [(int(episode), float(weights[episode] / weights[chosen].sum())) for episode in order]
 
-    def _when(
-        self, episodes: NDArray[np.int64], weights: NDArray[np.float64], target: Target
-    ) -> NDArray[np.float64]:
+    def _when(self, episodes: NDArray[np.int64], weights: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
         """When in the target, from 0 to 1, there is what each episode of a mixture contributes, on average.
 
         A step of the target is shared out among the episodes by how often they are in its bins.
@@ -202,7 +200,8 @@ class EpisodeReference:
         shares = np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
         mass = shares.sum(axis=1)
         middle = (np.arange(len(indices)) + 0.5) / len(indices)
-        return np.divide(shares @ middle, mass, out=np.full(len(mass), 0.5), where=mass > 0)
+        found: NDArray[np.float64] = np.divide(shares @ middle, mass, out=np.full(len(mass), 0.5), where=mass > 0)
+        return found
 
     def _check_mixable(self, target: Target) -> None:
         if target.matches != "distribution":
