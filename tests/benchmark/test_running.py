@@ -18,6 +18,7 @@ from himatch.benchmark import suites as suites_module
 from himatch.benchmark.suites import Budget
 from himatch.cli import main
 from himatch.data import make_dataset
+from himatch.training import Interrupted
 
 TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
 
@@ -220,3 +221,26 @@ def test_the_command(tiny: None, cache: str, tmp_path: Path, capsys: pytest.Capt
         main(["benchmark", "nonsense", "--out", out])
     assert exit_.value.code == 2
     assert "unknown suite" in capsys.readouterr().err
+
+
+def test_an_interrupted_command_says_how_to_go_on(
+    tiny: None, cache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with an option that only training has."""
+    command = ["benchmark", "xvel", "--tasks", "hopper", "--methods", "dt", "--budget", "smoke", "--device", "cpu"]
+    command += ["--cache", cache, "--threads", "1", "--out", str(tmp_path / "out")]
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise Interrupted("stopped at step 1 of 2; everything is saved, continue with --resume")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(running_module, "train", interrupted)
+        with pytest.raises(SystemExit) as exit_:
+            main(command)
+    said = capsys.readouterr().err
+    assert exit_.value.code == 130
+    assert "the same command goes on from there" in said
+    assert "--resume" not in said
+    with pytest.raises(SystemExit) as exit_:
+        main(command)
+    assert exit_.value.code == 0

@@ -71,9 +71,14 @@ class Benchmark:
             self.threads,
             self.all_variants,
         )
-        outcomes = run_benchmark(
-            self.suites, self.out, options, executor=self.executor, workers=self.workers, address=self.address
-        )
+        try:
+            outcomes = run_benchmark(
+                self.suites, self.out, options, executor=self.executor, workers=self.workers, address=self.address
+            )
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                f"what is done is kept in {self.out}; the same command goes on from there"
+            ) from None
         show_outcomes(outcomes, Console())
         if any(outcome.failure for outcome in outcomes):
             raise HimatchError(f"some jobs failed, see {self.out}/failures; the same command tries them again")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,42 +58,38 @@ def average(scores: Sequence[Score]) -> Score:
 def scored(groups: Sequence[Strata]) -> Score:
     """Score of one group, or the average over several, each weighing the same.
 
-    The interval is that of :func:`himatch.divergences.summarize` (the same draws, a stratum a target), with all
-    resamples taken at once: a report has hundreds of cells.
+    Intervals are of resampled seeds. A seed is one trained model: it is drawn with all its targets, not target by
+    target.
     """
-    rng = np.random.default_rng(0)
-    pooled, resampled = [], []
-    for strata in groups:
-        arrays = [np.asarray(stratum, dtype=np.float64) for stratum in strata]
-        draws = [array[rng.integers(len(array), size=(RESAMPLES, len(array)))] for array in arrays]
-        pooled.append(np.concatenate(arrays))
-        resampled.append(_middle(np.concatenate(draws, axis=1)))
-    low, high = np.quantile(np.mean(resampled, axis=0), [0.025, 0.975])
-    mean_low, mean_high = _bounds(groups)
+    pooled = [np.concatenate([np.asarray(stratum, dtype=np.float64) for stratum in strata]) for strata in groups]
+    resampled = list(_resampled(groups))
+    low, high = _interval([_middle(draws) for draws in resampled])
+    single = all(len(stratum) == 1 for strata in groups for stratum in strata)
+    mean_low, mean_high = (None, None) if single else _interval([draws.mean(axis=1) for draws in resampled])
     return Score(
         mean=float(np.mean([values.mean() for values in pooled])),
         std=float(pooled[0].std()) if len(groups) == 1 else None,
         iqm=float(np.mean([_middle(values[None])[0] for values in pooled])),
-        low=float(low),
-        high=float(high),
+        low=low,
+        high=high,
         count=sum(len(values) for values in pooled),
         mean_low=mean_low,
         mean_high=mean_high,
     )
 
 
-def _bounds(groups: Sequence[Strata]) -> tuple[float, float] | tuple[None, None]:
-    """The interval of the mean. A seed is one trained model: it is drawn with all its targets, not target by target."""
-    counts = sorted({len(stratum) for strata in groups for stratum in strata})
-    if counts[-1] == 1:
-        return None, None
+def _resampled(groups: Sequence[Strata]) -> Iterator[NDArray[np.float64]]:
+    """Every group with its seeds drawn anew, the same ones for all of its targets, ``(RESAMPLES, scores)``."""
     rng = np.random.default_rng(0)
+    counts = sorted({len(stratum) for strata in groups for stratum in strata})
     seeds = {count: rng.integers(count, size=(RESAMPLES, count)) for count in counts}
-    means = []
     for strata in groups:
-        sums = [np.asarray(stratum, dtype=np.float64)[seeds[len(stratum)]].sum(axis=1) for stratum in strata]
-        means.append(np.sum(sums, axis=0) / sum(map(len, strata)))
-    low, high = np.quantile(np.mean(means, axis=0), [0.025, 0.975])
+        yield np.concatenate([np.asarray(s, dtype=np.float64)[seeds[len(s)]] for s in strata], axis=1)
+
+
+def _interval(values: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+    """Where 95 % of the averages over groups lie."""
+    low, high = np.quantile(np.mean(values, axis=0), [0.025, 0.975])
     return float(low), float(high)
 
 
