@@ -47,6 +47,11 @@ def test_conditionings_apply_to_the_methods_they_are_for() -> None:
     assert asked == {"cdt": ["open", "closed", "planned"], "dt": ["open", "closed"], "bc": ["open"]}
 
 
+def test_another_head_is_for_methods_that_can_have_it() -> None:
+    methods = {job.method for job in plan_jobs(["xvel"], Options(head="gaussian"))}
+    assert methods == {"cdt", "dt", "bc", "meta-bc"}
+
+
 def test_budgets_include_more_rows() -> None:
     counts = [len(rows_of(SUITES["imitation"], budget, ())) for budget in ("smoke", "fast", "paper")]
     assert counts == sorted(counts)

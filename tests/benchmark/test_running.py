@@ -150,6 +150,12 @@ def test_a_failure_is_listed_and_does_not_stop_the_rest(
     assert not list((tmp_path / "failures").iterdir())
 
 
+def test_another_head(tiny: None, cache: str, tmp_path: Path) -> None:
+    chosen = options(cache, tasks=("hopper",), methods=("dt", "meta-bc"), head="gaussian")
+    assert all(outcome.failure is None for outcome in run_benchmark(["xvel"], tmp_path, chosen, quiet=True))
+    assert [result.provenance["training"]["head"] for result in read_results([tmp_path])] == ["gaussian"] * 2
+
+
 def test_several_processes(cache: str, logs: Path, tmp_path: Path) -> None:
     chosen = options(cache, tasks=("hopper",), methods=("cdt", "bc"), steps=2, seeds=1, episodes=1, data=str(logs))
     outcomes = run_benchmark(["xvel"], tmp_path, chosen, workers=2, quiet=True)

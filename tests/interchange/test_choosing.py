@@ -21,6 +21,7 @@ from himatch.interchange import choosing
 from himatch.interchange.bundling import bundle
 from himatch.interchange.card import _facts
 from himatch.interchange.choosing import choose_seed, episode_values, some_episodes
+from himatch.matching.policy import TEMPERATURE
 from himatch.models import find_model
 from himatch.nn.tensors import read_tensors, write_tensors
 
@@ -102,7 +103,7 @@ def test_a_bundle_keeps_its_temperature(data: hm.TrajectoryDataset, tmp_path: Pa
     assert chosen.temperature in choosing.TEMPERATURES
     assert hm.load(tmp_path / "chosen").temperature == chosen.temperature
     named = bundle(tmp_path / "run", tmp_path / "named", seed=1, episodes=1)
-    assert (named.seeds, named.temperature) == ((1,), 1.0)
+    assert (named.seeds, named.temperature) == ((1,), TEMPERATURE)
 
 
 def test_a_bundle_tells_how_its_seed_was_chosen(trained: Path, run: Run, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def job(
     data: str | None = None,
     quality: float | None = None,
     steps: int | None = None,
+    head: str = "tanh",
 ) -> JobResult:
     """A method's result; ``steps`` of training where they are not the budget's."""
     rng = np.random.default_rng(zlib.crc32(f"{suite}{task}{method}{feature}{conditioning}".encode()))
@@ -55,7 +56,7 @@ def job(
             "command": f"himatch benchmark {suite}",
             "data": known,
             "environment": f"{task}-v5",
-            "training": {"steps": steps or usual_steps(budget, name), "context": 5, "seconds": 61.5},
+            "training": {"steps": steps or usual_steps(budget, name), "context": 5, "head": head, "seconds": 61.5},
             "method": {"name": name},
             "rollout_seconds": 2.5,
             "device": "a machine",

@@ -219,6 +219,12 @@ def test_training_for_longer_is_a_row_of_its_own() -> None:
     assert names[2:] == ["Meta-BC, fast", "Meta-BC, paper"]  # 100,000 steps are what the paper gives it
 
 
+def test_acting_by_chance_is_a_row_of_its_own() -> None:
+    kind = ("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out())
+    (table,) = build_tables([job(*kind, head="gaussian"), job(*kind)])
+    assert [row.name for row in table.methods if not row.is_missing] == ["Categorical DT", "Categorical DT, by chance"]
+
+
 def test_tasks_of_the_users_own_get_columns() -> None:
     targets = [Place("a", "expert", {}), Place("b", "medium", {})]
     jobs = [job("xvel", task, "DT", "x_velocity", targets) for task in ("hopper", "arm")]

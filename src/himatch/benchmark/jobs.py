@@ -12,6 +12,9 @@ from himatch.errors import HimatchError
 from himatch.policy import METHODS
 from himatch.rollout import CONDITIONINGS
 
+HEADS = ("tanh", "gaussian")
+OWN_HEAD = ("focal",)
+"""Methods with a head of their own, which are left out where another one is asked for."""
 CONDITIONED = {"open": None, "closed": ("cdt", "dt"), "planned": ("cdt",)}
 """Which methods each conditioning is for; ``None``: all."""
 
@@ -32,6 +35,7 @@ class Options:
     device: str | None = None
     threads: int = 0
     every: bool = False
+    head: str | None = None
 
     def __post_init__(self) -> None:
         if self.budget not in BUDGETS:
@@ -42,6 +46,8 @@ class Options:
         for name in self.conditionings:
             if name not in CONDITIONINGS:
                 raise HimatchError(f"unknown conditioning {name!r}; known are {', '.join(CONDITIONINGS)}")
+        if self.head not in (None, *HEADS):
+            raise HimatchError(f"unknown head {self.head!r}; known are {', '.join(HEADS)}")
         for name in ("seeds", "episodes", "steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -133,6 +139,8 @@ def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
         return [Job(task, dataset, suite.split, "", (), (), questions)]
     jobs = []
     for variant in rows_of(suite, options.budget, options.methods, every=options.every):
+        if options.head is not None and variant.method in OWN_HEAD:
+            continue
         for feature in suite.features:
             asked = tuple(
                 Question(suite.name, variant.name, feature, conditioning)

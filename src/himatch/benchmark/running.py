@@ -112,7 +112,7 @@ def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) ->
             resume=(folder / RUN).is_file(),
             device=device,
             quiet=quiet,
-            **{"steps": options.steps or budget.steps, **dict(job.overrides)},
+            **{"steps": options.steps or budget.steps, "head": options.head, **dict(job.overrides)},
         )
         write_json(finished, {"seconds": round(time.perf_counter() - started, 1)})
     where = device or ("cuda" if torch.cuda.is_available() else "cpu")

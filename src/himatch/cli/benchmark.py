@@ -26,6 +26,8 @@ class Benchmark:
     """Rollouts of every target and seed instead of the budget's."""
     steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Training steps instead of the budget's."""
+    head: Annotated[Literal["tanh", "gaussian"] | None, tyro.conf.arg(metavar="tanh|gaussian")] = None
+    """Deterministic actions as in the paper, or a Gaussian that acts by chance, for the methods that can have it."""
     tasks: Annotated[tuple[str, ...], Many] = ()
     """Only these tasks."""
     methods: Annotated[tuple[str, ...], Many] = ()
@@ -70,6 +72,7 @@ class Benchmark:
             self.device,
             self.threads,
             self.all_variants,
+            self.head,
         )
         try:
             outcomes = run_benchmark(

@@ -30,12 +30,14 @@ from himatch.targets import EpisodeReference, Target, as_target
 from himatch.tasks import Task
 from himatch.types import Trajectory
 
+TEMPERATURE = 0.85
+
 
 class Policy:
     """K seeds of one method. Results are per seed, in the order of ``seeds``.
 
     ``temperature`` is for Gaussian heads: how much of the spread they learned they act by, from 0, always the middle
-    action, to 1, all of it.
+    action, to 1, all of it. What a network learns holds its own errors, too: by default it is a little less.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class Policy:
     ) -> None:
         self.agent, self.normalizers, self.statistic, self.task = agent.eval(), normalizers, statistic, task
         self.folder, self.description = folder, description
-        self.temperature = float(description.get("temperature", 1.0))
+        self.temperature = float(description.get("temperature", TEMPERATURE))
         self._references: dict[str, EpisodeReference] = {}
 
     @property

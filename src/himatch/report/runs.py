@@ -1,4 +1,4 @@
-"""Which results make up a row: those of one method, conditioning, budget and number of training steps."""
+"""Which results make up a row: those of one method, conditioning, budget, number of training steps and head."""
 
 from __future__ import annotations
 
@@ -25,15 +25,20 @@ class Run:
     budget: str
     steps: int | None = None
     """Training steps, where they are not the budget's usual ones."""
+    by_chance: bool = False
+    """Whether the policy acts by chance, with a Gaussian head."""
 
 
 def run_of(result: JobResult) -> Run:
     """The run that a result belongs to."""
-    steps = (result.provenance.get("training") or {}).get("steps")
+    training = result.provenance.get("training") or {}
+    steps = training.get("steps")
     method = (result.provenance.get("method") or {}).get("name")
     usual = None if method is None else usual_steps(result.budget, method)
     unusual = None if steps is None or usual is None or steps == usual else int(steps)
-    return Run(canonical(result.method), result.conditioning, result.budget, unusual)
+    return Run(
+        canonical(result.method), result.conditioning, result.budget, unusual, training.get("head") == "gaussian"
+    )
 
 
 def gather_rows(
@@ -62,10 +67,11 @@ def gather_rows(
 def _name(method: str, run: Run, budgets: Sequence[str]) -> str:
     name = method if run.conditioning == "open" else f"{method}, {run.conditioning}"
     name += f", {run.budget}" if len(budgets) > 1 else ""
-    return name if run.steps is None else f"{name}, {run.steps:,} steps"
+    name += "" if run.steps is None else f", {run.steps:,} steps"
+    return f"{name}, by chance" if run.by_chance else name
 
 
-def _place(run: Run) -> tuple[int, str, str, int]:
+def _place(run: Run) -> tuple[int, str, str, int, bool]:
     known = run.conditioning in _CONDITIONINGS
     order = _CONDITIONINGS.index(run.conditioning) if known else len(_CONDITIONINGS)
-    return order, run.conditioning, run.budget, run.steps or 0
+    return order, run.conditioning, run.budget, run.steps or 0, run.by_chance
