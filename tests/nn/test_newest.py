@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -85,3 +86,14 @@ def test_chosen_windows_in_blocks_on_threads(threads: int) -> None:
     assert newest._workers.cache_info().currsize == threads - 1
     torch.testing.assert_close(found[rows], expected[rows], atol=1e-5, rtol=1e-5)
     assert set(found.any(1).nonzero().flatten().tolist()) == set(rows.tolist())
+
+
+def test_threads_that_share_the_rollouts_stay_on_one_core() -> None:
+    """Else each brings its own team of threads, more than there are cores, and training after rollouts is slow, too."""
+    before = torch.get_num_threads()
+    try:
+        pool = newest._workers(os.getpid(), 3)
+        assert torch.get_num_threads() == 3
+        assert set(pool.map(lambda _: torch.get_num_threads(), range(30))) == {1}
+    finally:
+        torch.set_num_threads(before)

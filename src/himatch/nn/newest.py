@@ -191,8 +191,14 @@ def _on_all_cores(compute: Callable[[int, Tensor], None], jobs: list[tuple[int, 
 @cache
 def _workers(process: int, count: int) -> ThreadPoolExecutor:
     """Threads whose operations stay on one core; a process of its own for each fork, which inherits no threads."""
-    pool = ThreadPoolExecutor(count, "himatch-newest", initializer=torch.set_num_threads, initargs=(1,))
+    pool = ThreadPoolExecutor(count, "himatch-newest", initializer=_stay_on_one_core)
     everybody = threading.Barrier(count)
     list(pool.map(lambda _: everybody.wait(), range(count)))
     torch.set_num_threads(count)  # the setting of one thread is also the default of later ones
     return pool
+
+
+def _stay_on_one_core() -> None:
+    """For this thread alone. PyTorch gives a thread the default when it is first asked, and would do so later."""
+    torch.get_num_threads()
+    torch.set_num_threads(1)
