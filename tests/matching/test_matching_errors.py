@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import himatch as hm
 from himatch.errors import HimatchError, HimatchWarning
 from himatch.features import resolve_feature
 from himatch.matching import Policy
+from himatch.models import BUNDLED
+from himatch.nn.tensors import read_tensors, write_tensors
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +95,6 @@ def test_a_target_outside_the_data_is_noted_once(
 
 
 def test_normalizers_that_miss_something_are_one_line(tmp_path: Path) -> None:
-    from himatch.models.cards import BUNDLED
-    from himatch.nn.tensors import read_tensors, write_tensors
-
     shutil.copytree(BUNDLED / "hopper-cdt", tmp_path / "run")
     path = tmp_path / "run" / "normalizers.safetensors"
     whole = read_tensors(path)
@@ -102,3 +102,12 @@ def test_normalizers_that_miss_something_are_one_line(tmp_path: Path) -> None:
         write_tensors(path, {name: tensor for name, tensor in whole.items() if name != missing})
         with pytest.raises(HimatchError, match=r"normalizers\.safetensors: incomplete or from another version"):
             hm.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize("temperature", ["warm", [1.0], None])
+def test_a_temperature_that_is_none_is_one_line(temperature: object, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(BUNDLED / "hopper-cdt", tmp_path / "run"))
+    described = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(described | {"temperature": temperature}))
+    with pytest.raises(HimatchError, match=r"run\.json: incomplete or from another version"):
+        hm.load(run)

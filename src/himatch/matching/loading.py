@@ -10,7 +10,7 @@ import torch
 from himatch.errors import DataError
 from himatch.hub import HubName, fetch, is_hub_name
 from himatch.information import InformationStatistic, LearnedStatistic
-from himatch.matching.policy import Policy
+from himatch.matching.policy import TEMPERATURE, Policy
 from himatch.models import find_model, model_names
 from himatch.nn.policy import ModelConfig
 from himatch.nn.tensors import read_tensors
@@ -54,7 +54,8 @@ def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: 
         widths = Widths(**description["widths"])
         seeds = tuple(int(seed) for seed in description["seeds"])
         task = files.task_from_spec(description["task"])
-    except (KeyError, TypeError) as reason:
+        temperature = float(description.get("temperature", TEMPERATURE))
+    except (KeyError, TypeError, ValueError) as reason:
         raise DataError(f"{folder / files.RUN}: incomplete or from another version ({reason})") from None
     agent = make_agent(method, config, widths, seeds)
     name = {"last": files.LAST, "best": files.BEST}[weights]
@@ -69,7 +70,9 @@ def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: 
     except TypeError as reason:
         raise DataError(f"{folder / files.NORMALIZERS}: incomplete or from another version ({reason})") from None
     statistic = _statistic(description, method, task)
-    return Policy(agent.to(where), normalizers, statistic, task, folder, description)
+    policy = Policy(agent.to(where), normalizers, statistic, task, folder, description)
+    policy.temperature = temperature
+    return policy
 
 
 def _statistic(

@@ -51,7 +51,7 @@ class Policy:
     ) -> None:
         self.agent, self.normalizers, self.statistic, self.task = agent.eval(), normalizers, statistic, task
         self.folder, self.description = folder, description
-        self.temperature = float(description.get("temperature", TEMPERATURE))
+        self.temperature = TEMPERATURE
         self._references: dict[str, EpisodeReference] = {}
 
     @property
