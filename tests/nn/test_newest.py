@@ -91,9 +91,9 @@ def test_chosen_windows_in_blocks_on_threads(threads: int) -> None:
 def test_threads_that_share_the_rollouts_stay_on_one_core() -> None:
     """Else each brings its own team of threads, more than there are cores, and training after rollouts is slow, too."""
     before = torch.get_num_threads()
-    try:
-        pool = newest._workers(os.getpid(), 3)
-        assert torch.get_num_threads() == 3
-        assert set(pool.map(lambda _: torch.get_num_threads(), range(30))) == {1}
-    finally:
-        torch.set_num_threads(before)
+    pool = newest._workers(os.getpid(), 3)
+    assert torch.get_num_threads() == before
+    assert set(pool.map(lambda _: torch.get_num_threads(), range(30))) == {1}
+    with newest.on_one_core():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before

@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 
 import torch
@@ -33,6 +34,7 @@ class NewestStep:
     def __init__(self, policy: SequencePolicy) -> None:
         self.outputs = policy.predict.weight.shape[2]
         self._models = [_Model(policy, model) for model in range(len(policy.predict.weight))]
+        self._cores = torch.get_num_threads()
 
     def __call__(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor, rows: Tensor) -> Tensor:
         """``(K, B, outputs)`` at the last of n steps, computed for the chosen windows, numbers of ``K * B``.
@@ -49,13 +51,13 @@ class NewestStep:
                 found[model, chosen] = self._models[model](told, states[model, chosen], actions[model, chosen], times)
 
         jobs = []
-        share = -(-torch.get_num_threads() // stack)
+        share = -(-self._cores // stack)
         for model in range(stack):
             own = rows[(rows >= model * batch) & (rows < (model + 1) * batch)] - model * batch
             tokens = len(own) * self._models[model].per_step * steps
             blocks = max(-(-tokens // MOST_TOKENS), min(share, tokens // LEAST_TOKENS))
             jobs += [(model, block) for block in torch.tensor_split(own, max(1, blocks)) if len(block)]
-        _on_all_cores(compute, jobs)
+        _on_cores(self._cores, compute, jobs)
         return found
 
 
@@ -177,13 +179,26 @@ def _causal(length: int, heads: int) -> Tensor:
     return mask.repeat_interleave(heads, dim=0)
 
 
-def _on_all_cores(compute: Callable[[int, Tensor], None], jobs: list[tuple[int, Tensor]]) -> None:
-    threads = min(torch.get_num_threads(), len(jobs))
-    if threads < 2:
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Meanwhile this thread's own operations stay on one core.
+
+    The threads that help it with them wait for more of them by spinning, on cores that others could use.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _on_cores(count: int, compute: Callable[[int, Tensor], None], jobs: list[tuple[int, Tensor]]) -> None:
+    if min(count, len(jobs)) < 2:
         for job in jobs:
             compute(*job)
         return
-    running = [_workers(os.getpid(), torch.get_num_threads()).submit(compute, *job) for job in jobs]
+    running = [_workers(os.getpid(), count).submit(compute, *job) for job in jobs]
     for result in running:
         result.result()
 
@@ -191,10 +206,11 @@ def _on_all_cores(compute: Callable[[int, Tensor], None], jobs: list[tuple[int, 
 @cache
 def _workers(process: int, count: int) -> ThreadPoolExecutor:
     """Threads whose operations stay on one core; a process of its own for each fork, which inherits no threads."""
+    before = torch.get_num_threads()
     pool = ThreadPoolExecutor(count, "himatch-newest", initializer=_stay_on_one_core)
     everybody = threading.Barrier(count)
     list(pool.map(lambda _: everybody.wait(), range(count)))
-    torch.set_num_threads(count)  # the setting of one thread is also the default of later ones
+    torch.set_num_threads(before)  # the setting of one thread is also the default of later ones
     return pool
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.nn.graphs import Recorded
-from himatch.nn.newest import newest_step
+from himatch.nn.newest import newest_step, on_one_core
 from himatch.policy.agent import Agent
 from himatch.policy.normalizers import Normalizers
 from himatch.rollout.conditioning import Feed
@@ -61,6 +63,10 @@ class Player:
         self.step = 0
         self.context.reset()
         self.feed.reset()
+
+    def threads(self) -> AbstractContextManager[None]:
+        """For a loop over many steps: cores are left to those who share the newest step among them."""
+        return nullcontext() if self._newest is None else on_one_core()
 
     @torch.no_grad()
     def act(self, observations: Tensor, active: NDArray[np.bool_] | None = None) -> Tensor:

@@ -70,28 +70,29 @@ def roll_out(
     player.reset()
     seen = simulator.reset(reset_seeds.ravel().tolist())
     watched = feature is not None and player.feed.wants_features
-    for step in range(longest):
-        active = simulator.active
-        if not active.any():
-            break
-        observations[:, step] = seen[:, :width]
-        given.copy_(torch.from_numpy(observations[:, step]).view(given.shape))
-        chosen.copy_(player.act(given, active))  # a GPU is waited for here and nowhere else
-        actions[:, step] = chosen.flatten(0, 1).numpy()
-        after = simulator.step(actions[:, step])
-        rewards[:, step] = after.rewards
-        played[active] += 1
-        terminated |= active & after.terminated
-        if watched:
-            assert feature is not None
-            phi = feature(Trajectory(observations[:, step], actions[:, step], rewards[:, step]))
-            player.feed.achieved(torch.tensor(phi).view(*shape, -1).to(device))
-        seen = after.observations
-        finished = np.flatnonzero(active & (played >= limit))
-        if finished.size:
-            simulator.rest(finished.tolist())
-        if progress is not None:
-            progress(int(simulator.active.sum()))
+    with player.threads():
+        for step in range(longest):
+            active = simulator.active
+            if not active.any():
+                break
+            observations[:, step] = seen[:, :width]
+            given.copy_(torch.from_numpy(observations[:, step]).view(given.shape))
+            chosen.copy_(player.act(given, active))  # a GPU is waited for here and nowhere else
+            actions[:, step] = chosen.flatten(0, 1).numpy()
+            after = simulator.step(actions[:, step])
+            rewards[:, step] = after.rewards
+            played[active] += 1
+            terminated |= active & after.terminated
+            if watched:
+                assert feature is not None
+                phi = feature(Trajectory(observations[:, step], actions[:, step], rewards[:, step]))
+                player.feed.achieved(torch.tensor(phi).view(*shape, -1).to(device))
+            seen = after.observations
+            finished = np.flatnonzero(active & (played >= limit))
+            if finished.size:
+                simulator.rest(finished.tolist())
+            if progress is not None:
+                progress(int(simulator.active.sum()))
     return Rollouts(
         observations.reshape(*shape, longest, width),
         actions.reshape(*shape, longest, -1),
