@@ -12,6 +12,7 @@ from torch import Tensor
 from himatch.nn import newest
 from himatch.nn.newest import NewestStep
 from himatch.nn.policy import ModelConfig, SequencePolicy
+from himatch.nn.threads import one_thread
 
 STACK, BATCH, HORIZON = 2, 7, 40
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -94,6 +95,6 @@ def test_threads_that_share_the_rollouts_stay_on_one_core() -> None:
     pool = newest._workers(os.getpid(), 3)
     assert torch.get_num_threads() == before
     assert set(pool.map(lambda _: torch.get_num_threads(), range(30))) == {1}
-    with newest.on_one_core():
+    with one_thread():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before

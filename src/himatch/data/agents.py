@@ -121,7 +121,8 @@ class ExpertAgent:
     @contextmanager
     def acting(self, simulator: Simulator, seed: int) -> Iterator[Behaviour]:
         """Its most likely actions, or samples with noise of each episode's own."""
-        from himatch.data.sampling import SampledExpert, one_thread
+        from himatch.data.sampling import SampledExpert
+        from himatch.nn.threads import one_thread
 
         expert = self.expert
         check_widths(f"the expert {expert.name}", expert.task.observation_width, expert.task.action_width, simulator)

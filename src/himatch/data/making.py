@@ -80,7 +80,8 @@ def play_recipe(
     quiet: bool = False,
 ) -> TrajectoryDataset:
     """Play a recipe with the expert of each part and write it."""
-    from himatch.data.sampling import SampledExpert, one_thread
+    from himatch.data.sampling import SampledExpert
+    from himatch.nn.threads import one_thread
 
     task, out = get_task(recipe.task), Path(out)
     trajectories: list[Trajectory] = []

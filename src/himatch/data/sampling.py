@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,17 +46,6 @@ class SampledExpert:
         rows = np.arange(len(steps)), np.minimum(steps, self._horizon - 1)
         self._drawn[0].copy_(torch.from_numpy(self._noise[rows]))
         return to_range(self._expert.actor.act(self._seen, self._drawn)[0].numpy(), self._expert.task)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch on one thread: quicker for small batches, and the same numbers whatever the machine's other threads do."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def recipe_experts(recipe: Recipe, folder: str | Path | None = None) -> list[Expert]:

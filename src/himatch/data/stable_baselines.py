@@ -21,9 +21,9 @@ import torch
 from numpy.typing import NDArray
 
 from himatch.data.agents import FunctionAgent, check_widths, file_hash
-from himatch.data.sampling import one_thread
 from himatch.errors import HimatchError
 from himatch.files import reading
+from himatch.nn.threads import one_thread
 from himatch.simulation import Behaviour, Simulator
 from himatch.tasks import Task
 from himatch.tasks.spaces import vector_width

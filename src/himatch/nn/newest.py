@@ -13,7 +13,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache
 
 import torch
@@ -177,20 +176,6 @@ def _causal(length: int, heads: int) -> Tensor:
     """What hides later tokens: added to scores ``(b, L * heads, L)``."""
     mask = torch.full((length, length), -torch.inf).triu(1)
     return mask.repeat_interleave(heads, dim=0)
-
-
-@contextmanager
-def on_one_core() -> Iterator[None]:
-    """Meanwhile this thread's own operations stay on one core.
-
-    The threads that help it with them wait for more of them by spinning, on cores that others could use.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _on_cores(count: int, compute: Callable[[int, Tensor], None], jobs: list[tuple[int, Tensor]]) -> None:

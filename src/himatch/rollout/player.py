@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.nn.graphs import Recorded
-from himatch.nn.newest import newest_step, on_one_core
+from himatch.nn.newest import newest_step
+from himatch.nn.threads import one_thread
 from himatch.policy.agent import Agent
 from himatch.policy.normalizers import Normalizers
 from himatch.rollout.conditioning import Feed
@@ -66,7 +67,7 @@ class Player:
 
     def threads(self) -> AbstractContextManager[None]:
         """For a loop over many steps: cores are left to those who share the newest step among them."""
-        return nullcontext() if self._newest is None else on_one_core()
+        return nullcontext() if self._newest is None else one_thread()
 
     @torch.no_grad()
     def act(self, observations: Tensor, active: NDArray[np.bool_] | None = None) -> Tensor:
