@@ -58,6 +58,9 @@ CLAIMS: tuple[Claim | TimeClaim, ...] = (
         factor=1.5,
     ),
     Claim("synthetic: planned conditioning beats open (CDT, listed order)", "synthesized_smm", PLANNED, (CDT,)),
+    Claim("zvel: planned conditioning beats open (CDT)", "zvel_match_main", PLANNED, (CDT,)),
+    Claim("shift, x-velocity: planned conditioning beats open (CDT)", "shift_xvel_match", PLANNED, (CDT,)),
+    Claim("shift, reward: planned conditioning beats open (CDT)", "shift_reward_match_full", PLANNED, (CDT,)),
     Claim(
         "halfcheetah xvel: CDT with the fast preset comes within 10 % of what ten times its steps reach",
         "xvel_match_main",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import cycle
+
 import numpy as np
 
 from himatch.matching.plot import ROLLOUT
 from himatch.report.figures.drawing import AXIS, COLORS, INK, Picture, blank, legend, picture
 from himatch.report.layouts import belongs
-from himatch.report.tables import REFERENCE, Table
+from himatch.report.tables import REFERENCE, Row, Table
 
 PAPER = "#E69F00"
 
@@ -52,14 +55,15 @@ def distance_chart(table: Table) -> list[Picture]:
 def shift_chart(table: Table) -> list[Picture]:
     """How W1 grows as targets move away."""
     rows = [row for row in table.methods if not row.is_missing]
+    colors = _colors(rows)
     figure = blank(max(2.4 * len(table.tasks) + 0.7, 4.8), 2.3)
     axes = figure.subplots(1, len(table.tasks), squeeze=False)[0]
     for axis, task in zip(axes, table.tasks, strict=True):
         jobs = [(row.name, row.jobs[task].targets) for row in rows if task in row.jobs]
-        for color, (name, targets) in zip(COLORS, jobs, strict=False):
+        for name, targets in jobs:
             shifts = sorted({t.shift for t in targets if t.shift is not None})
             means = [float(np.mean([t.w1 for t in targets if t.shift == s])) for s in shifts]
-            axis.plot(shifts, means, "o-", color=color, ms=3.5, lw=1.3, label=name)
+            axis.plot(shifts, means, "o-", color=colors[name], ms=3.5, lw=1.3, label=name)
         known = [(t.shift, t.reference) for _, ts in jobs[:1] for t in ts if t.shift is not None and t.reference]
         levels = {s: float(np.mean([r for shift, r in known if shift == s])) for s in sorted({s for s, _ in known})}
         if levels:
@@ -75,13 +79,14 @@ def shift_chart(table: Table) -> list[Picture]:
 def return_chart(table: Table) -> list[Picture]:
     """Every held-out episode: the return it had, and the mean return of the rollouts it was a target for."""
     rows = [row for row in table.methods if not row.is_missing]
+    colors = _colors(rows)
     figure = blank(2.5 * len(table.tasks) + 0.6, 2.7)
     axes = figure.subplots(1, len(table.tasks), squeeze=False)[0]
     for axis, task in zip(axes, table.tasks, strict=True):
-        for color, row in zip(COLORS, (r for r in rows if task in r.jobs), strict=False):
+        for row in (r for r in rows if task in r.jobs):
             known = [t for t in row.jobs[task].targets if t.target_return is not None and t.returns]
             asked, reached = [t.target_return for t in known], [np.mean(t.returns) for t in known]
-            axis.plot(asked, reached, "o", color=color, ms=4, alpha=0.75, mew=0, label=row.name)
+            axis.plot(asked, reached, "o", color=colors[row.name], ms=4, alpha=0.75, mew=0, label=row.name)
         low, high = (f(*axis.get_xlim(), *axis.get_ylim()) for f in (min, max))
         axis.plot([low, high], [low, high], color=AXIS, lw=1, ls=(0, (4, 3)), zorder=0)
         axis.set(title=task, xlabel="return of the target")
@@ -92,3 +97,8 @@ def return_chart(table: Table) -> list[Picture]:
         "Returns of the held-out episodes and of the rollouts they were targets for; on the dashed line they agree."
     )
     return [picture(figure, f"{table.label}-returns".replace("_", "-"), caption)]
+
+
+def _colors(rows: Sequence[Row]) -> dict[str, str]:
+    """A colour for each method, the same in all panels whatever was not run in some of them."""
+    return dict(zip((row.name for row in rows), cycle(COLORS), strict=False))
