@@ -62,12 +62,14 @@ def choose_seed(policy: Policy, feature: str | None = None, progress: Progress |
     tried = TEMPERATURES if sampled else (policy.temperature,)
     scores: dict[float, list[float]] = {}
     before = policy.temperature
-    for number, temperature in enumerate(tried):
-        policy.temperature = temperature
-        told = part_of(progress, number, len(tried))
-        results = policy.match_all(targets, episodes=ROLLOUTS, feature=feature, seed=START, progress=told)
-        scores[temperature] = np.mean([result.w1_per_seed for result in results], axis=0).tolist()
-    policy.temperature = before
+    try:
+        for number, temperature in enumerate(tried):
+            policy.temperature = temperature
+            told = part_of(progress, number, len(tried))
+            results = policy.match_all(targets, episodes=ROLLOUTS, feature=feature, seed=START, progress=told)
+            scores[temperature] = np.mean([result.w1_per_seed for result in results], axis=0).tolist()
+    finally:
+        policy.temperature = before
     if not sampled:
         return _lowest(policy, rule, scores[before])
     best = min(scores, key=lambda temperature: float(np.mean(scores[temperature])))
