@@ -1,11 +1,23 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import scipy.stats
+from numpy.typing import NDArray
 
-from himatch.divergences import bootstrap_interval, interquartile_mean, summarize
+from himatch.divergences import Summary, interquartile_mean, summarize
 from himatch.errors import HimatchError
+
+
+def widths(summary: Summary) -> tuple[float, float]:
+    """Of the intervals of the mean and of the interquartile mean."""
+    assert summary.low is not None
+    assert summary.high is not None
+    assert summary.mean_low is not None
+    assert summary.mean_high is not None
+    return summary.mean_high - summary.mean_low, summary.high - summary.low
 
 
 def test_interquartile_mean_ignores_the_tails() -> None:
@@ -15,38 +27,82 @@ def test_interquartile_mean_ignores_the_tails() -> None:
     assert interquartile_mean(scores) == pytest.approx(inner.mean())
 
 
-def test_bootstrap_against_scipy() -> None:
-    scores = np.random.default_rng(0).gamma(2.0, size=60)
-    ours = bootstrap_interval([scores], lambda s: float(s.mean()), samples=20_000)
-    theirs = scipy.stats.bootstrap((scores,), np.mean, n_resamples=20_000, method="percentile", rng=0)
-    np.testing.assert_allclose(ours, theirs.confidence_interval, rtol=0.01)
+def test_summary() -> None:
+    scores = np.random.default_rng(0).gamma(2, size=(10, 4))
+    summary = summarize([scores])
+    assert (summary.mean, summary.std) == pytest.approx((scores.mean(), scores.std()))
+    assert summary.iqm == pytest.approx(scipy.stats.trim_mean(scores.ravel(), 0.25))
+    assert summary.count == 40
+    assert summarize([scores.tolist()]) == summary
 
 
-def test_bootstrap_covers_the_truth_about_as_often_as_it_says() -> None:
+def mean(scores: NDArray[np.float64]) -> float:
+    return float(scores.mean())
+
+
+@pytest.mark.parametrize(("statistic", "names"), [(mean, ("mean_low", "mean_high")), (interquartile_mean, None)])
+def test_a_seed_is_drawn_with_all_its_targets(
+    statistic: Callable[[NDArray[np.float64]], float], names: tuple[str, str] | None
+) -> None:
+    """Against SciPy, which draws the numbers of seeds. Seeds that are good at everything make wide intervals."""
+    rng = np.random.default_rng(0)
+    scores = rng.gamma(2, size=(10, 5)) + 2 * rng.gamma(2, size=5)  # targets and seeds
+    summary = summarize([scores])
+    oracle = scipy.stats.bootstrap(
+        (np.arange(5),), lambda seeds: statistic(scores[:, seeds]), method="percentile", rng=1, vectorized=False
+    ).confidence_interval
+    found = [getattr(summary, name) for name in names or ("low", "high")]
+    assert found == pytest.approx([oracle.low, oracle.high], rel=0.05)
+
+
+def test_the_interval_of_a_mean_is_that_of_the_seeds_own_means() -> None:
+    scores = np.random.default_rng(0).gamma(2.0, size=(3, 60))
+    summary = summarize([scores])
+    theirs = scipy.stats.bootstrap((scores.mean(axis=0),), np.mean, n_resamples=20_000, method="percentile", rng=0)
+    np.testing.assert_allclose((summary.mean_low, summary.mean_high), theirs.confidence_interval, rtol=0.02)
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
+    """Targets that share their models: drawn target by target, 95 % would be about 50 %."""
     rng = np.random.default_rng(1)
     hits = 0
-    for seed in range(200):
-        low, high = bootstrap_interval([rng.normal(size=40)], lambda s: float(s.mean()), samples=300, seed=seed)
-        hits += low <= 0 <= high
+    for _ in range(200):
+        scores = rng.normal(size=20) + 0.3 * rng.normal(size=(10, 20))
+        summary = summarize([scores])
+        assert summary.low is not None
+        assert summary.high is not None
+        hits += summary.low <= 0 <= summary.high
     assert 0.88 <= hits / 200 <= 0.99
 
 
-def test_resampling_within_strata_keeps_their_balance() -> None:
-    """Two constant strata: resampling inside each cannot change anything, pooled resampling would."""
-    low, high = bootstrap_interval([np.zeros(10), np.ones(10)], lambda s: float(s.mean()))
-    assert (low, high) == (0.5, 0.5)
+def test_groups_of_a_task_share_their_draws_and_tasks_do_not() -> None:
+    """A group against its mirror image: with the same seeds the average is constant, with others it is not."""
+    scores = np.random.default_rng(0).normal(size=(1, 6))
+    groups = [scores, -scores]
+    assert widths(summarize(groups, ["hopper", "hopper"])) == pytest.approx((0, 0), abs=1e-12)
+    assert widths(summarize(groups)) == pytest.approx((0, 0), abs=1e-12)
+    alone = widths(summarize([scores]))
+    apart = widths(summarize(groups, ["hopper", "walker2d"]))
+    assert apart == pytest.approx([width / np.sqrt(2) for width in alone], rel=0.1)
+    both = widths(summarize([scores, scores], ["hopper", "hopper"]))
+    assert both == pytest.approx(alone)
 
 
-def test_summary() -> None:
-    summary = summarize([[1.0, 2.0, 3.0], [4.0, 5.0]])
-    assert summary.mean == 3.0
-    assert summary.std == pytest.approx(np.sqrt(2.0))
-    assert summary.count == 5
-    assert summary.low <= summary.iqm <= summary.high
-    assert summarize([[1.0, 2.0, 3.0], [4.0, 5.0]]) == summary
+def test_an_average_weighs_groups_alike() -> None:
+    summary = summarize([[[1.0, 1.0]] * 10, [[3.0, 3.0, 3.0]]], ["hopper", "walker2d"])
+    assert (summary.mean, summary.iqm, summary.low, summary.high) == (2.0, 2.0, 2.0, 2.0)
+    assert (summary.std, summary.count) == (None, 23)
 
 
-@pytest.mark.parametrize("strata", [[], [[]], [[np.nan]]])
-def test_no_scores(strata: list[list[float]]) -> None:
+@pytest.mark.parametrize("groups", [[[[1.0], [3.0]]], [[[1.0], [3.0]], [[2.0, 2.5], [2.0, 2.2]]]])
+def test_one_seed_has_no_interval(groups: list[list[list[float]]]) -> None:
+    """Nor has an average that one enters: its noise is unknown."""
+    summary = summarize(groups, range(len(groups)))
+    assert (summary.low, summary.high, summary.mean_low, summary.mean_high) == (None,) * 4
+    assert summary.iqm > 0
+
+
+@pytest.mark.parametrize("groups", [[], [[]], [[[]]], [[[np.nan]]], [[1.0, 2.0]], [[[1.0, 2.0], [3.0]]]])
+def test_no_scores(groups: list[list[list[float]]]) -> None:
     with pytest.raises(HimatchError):
-        summarize(strata)
+        summarize(groups)

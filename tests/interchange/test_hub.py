@@ -20,6 +20,7 @@ from himatch.cli.train import Train
 from himatch.errors import HimatchError
 from himatch.hub import HubName
 from himatch.interchange.card import command, model_card
+from himatch.models import model_names
 from himatch.policy import make_method
 from himatch.training import configure
 
@@ -142,6 +143,7 @@ def test_the_card_says_what_the_run_is(trained: Path, hub: LocalHub) -> None:
         described["data"]["hash"],
         f"torch {described['versions']['torch']}",
         "distribution of x_velocity over the rest of the episode: shares in 31 equal bins",
+        "| targets | error | interquartile mean (95% interval) |",
         "| expert | 1.250 ± 0.500 | 1.125 (1.000 to 1.500) |",
         "7 rollouts of each and every seed, in Hopper-v5",
         "Generalized Decision Transformer for Offline Hindsight Information Matching",
@@ -151,6 +153,14 @@ def test_the_card_says_what_the_run_is(trained: Path, hub: LocalHub) -> None:
     from huggingface_hub import ModelCard
 
     assert ModelCard(card).data.tags[-1] == "hopper"  # the Hub's own reader understands the header
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_the_card_of_one_seed_has_no_interval(name: str) -> None:
+    card = model_card(hm.load(name), HubName.parse(NAME))
+    assert "| targets | error | interquartile mean |" in card
+    assert re.search(r"\| total \| \d\.\d{3} ± \d\.\d{3} \| \d\.\d{3} \|", card)
+    assert " to " not in card.partition("interquartile mean |")[2].partition("##")[0]
 
 
 @pytest.mark.parametrize(

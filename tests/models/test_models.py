@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,14 @@ def test_a_run_becomes_a_model(trained: Path, run: Run, tmp_path: Path) -> None:
     card = read_card(out)
     content = json.loads((out / "evaluation.json").read_text())
     assert card.w1["total"] == pytest.approx(np.mean([target["w1"] for target in content["targets"]]))
+    assert (content["summary"]["total"]["low"], content["summary"]["total"]["mean_low"]) == (None, None)  # one seed
+    (tmp_path / "targets.txt").write_text("normal(1,0.3)\nnormal(2,0.3)\n")
+    asked = ("evaluate", out, "--targets", tmp_path / "targets.txt", "--episodes", 1, "--out", tmp_path / "e.json")
+    code, printed, err = run(*asked)
+    assert code == 0, err
+    assert re.search(r"^targets: .*, interquartile mean \d+\.\d{3}$", printed, re.MULTILINE)
     code, printed, _ = run("models", "list", out.parent)
-    assert (code, "fallen" in printed) == (0, True)
+    assert (code, f'himatch match {out} --target "..." or himatch.load("{out}")' in printed) == (0, True)
     held_out = whole.held_out
     assert held_out is not None
     assert np.isfinite(model.match(hm.demo(held_out[0]), episodes=1, conditioning="planned", feature="x_velocity").w1)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+
 import numpy as np
 import pytest
 from report_results import Place, every_suite, held_out, job, synthetic
-from scipy import stats
 
 from himatch.benchmark.results import JobResult
 from himatch.divergences import summarize
 from himatch.errors import HimatchWarning
-from himatch.report import Table, build_tables
+from himatch.report import Table, build_tables, wording
 from himatch.report.scores import scored
 
 
@@ -35,38 +36,39 @@ def one(results: list[JobResult], suite: str, task: str, method: str, feature: s
 
 def test_scores_are_those_of_the_divergences() -> None:
     strata = np.random.default_rng(0).gamma(2, size=(10, 4)).tolist()
-    ours, theirs = scored([strata]), summarize(strata)
-    assert (ours.mean, ours.std, ours.iqm) == pytest.approx((theirs.mean, theirs.std, theirs.iqm))
-    assert ours.count == theirs.count
+    for tasks in (("hopper",), ("hopper", "walker2d"), ("hopper", "hopper")):
+        ours = scored([(task, strata) for task in tasks])
+        assert asdict(ours) == asdict(summarize([strata] * len(tasks), tasks))
 
 
-def test_intervals_resample_seeds_with_all_their_targets() -> None:
-    """Against SciPy, which resamples the numbers of seeds. Seeds that are good at everything make wide intervals."""
-    rng = np.random.default_rng(0)
-    scores = rng.gamma(2, size=(10, 5)) + 2 * rng.gamma(2, size=5)  # targets and seeds
-    found = scored([scores.tolist()])
-    for low, high, statistic in (
-        (found.mean_low, found.mean_high, np.mean),
-        (found.low, found.high, lambda x: stats.trim_mean(np.ravel(x), 0.25)),
-    ):
-        oracle = stats.bootstrap(
-            (np.arange(5),),
-            lambda seeds, f=statistic: f(scores[:, seeds]),
-            method="percentile",
-            rng=1,
-            vectorized=False,
-        ).confidence_interval
-        assert (low, high) == pytest.approx((oracle.low, oracle.high), rel=0.05)
-    apart = summarize(scores.tolist())
-    assert found.high is not None
-    assert found.low is not None
-    assert found.high - found.low > 1.5 * (apart.high - apart.low)
+def test_averages_draw_the_models_of_each_task_apart() -> None:
+    """Two tasks with opposite luck: the seeds of one have nothing to do with those of the other."""
+    luck, opposite = [0.5, 1.0, 1.5, 2.0], [2.0, 1.5, 1.0, 0.5]
+    result = job("xvel", "hopper", "DT", "x_velocity", held_out(), seeds=range(4))
+
+    def width(task: str, group: str, column: str) -> float:
+        """With bad luck in one task or group, which seeds are good at otherwise."""
+        jobs = []
+        for name in ("hopper", "halfcheetah"):
+            targets = [replace(t, w1=opposite if name == task or t.group == group else luck) for t in result.targets]
+            jobs.append(replace(result, task=name, targets=targets))
+        (table,) = build_tables(jobs)
+        score = table.cell("DT", column).ours
+        assert score is not None
+        return score.interval[1] - score.interval[0]
+
+    same = width("", "", "hopper/total")
+    assert width("hopper", "", "average") == pytest.approx(same / np.sqrt(2), rel=0.15)
+    assert width("", "", "average") == pytest.approx(same / np.sqrt(2), rel=0.15)
+    assert width("", "medium", "hopper/total") == pytest.approx(0, abs=1e-12)
 
 
-def test_an_average_weighs_tasks_alike() -> None:
-    score = scored([[[1.0, 1.0]] * 10, [[3.0, 3.0]]])
-    assert (score.mean, score.iqm, score.low, score.high) == (2.0, 2.0, 2.0, 2.0)
-    assert (score.std, score.count) == (None, 22)
+def test_one_seed_has_no_interval_in_any_cell() -> None:
+    jobs = [job("xvel", task, "DT", "x_velocity", held_out(), seeds=(0,)) for task in ("hopper", "walker2d")]
+    (table,) = build_tables(jobs)
+    for cell in (cell for row in table.methods for cell in row.cells if cell.ours is not None):
+        assert "[" not in wording.ours(cell, table) + wording.middle(cell, table)
+        assert wording.middle(cell, table)
 
 
 def test_every_table_of_the_paper_is_made(tables: dict[str, Table]) -> None:
@@ -87,7 +89,7 @@ def test_cells(tables: dict[str, Table], results: list[JobResult]) -> None:
     assert cell.ratio == pytest.approx(np.mean(expert) / 0.177)
     total = table.cell("DT", "hopper/total").ours
     assert total is not None
-    assert total.mean == pytest.approx(hopper.summary().mean)
+    assert total.mean == pytest.approx(np.mean(hopper.scores()))
 
 
 def test_the_average_is_over_the_tasks_that_were_run(tables: dict[str, Table]) -> None:
@@ -144,6 +146,45 @@ def test_the_reference_stands_below(tables: dict[str, Table]) -> None:
     assert reference.mean == pytest.approx(0.08)
     assert reference.count == 5  # targets, not targets of every method
     assert reference.iqm is None
+
+
+def on(data: str, result: JobResult, known: float) -> JobResult:
+    """A result on other data, whose targets have this reference and this return."""
+    targets = [replace(target, reference=known, target_return=known) for target in result.targets]
+    return replace(result, targets=targets, provenance={**result.provenance, "data": {"name": data, "hash": data}})
+
+
+def test_the_reference_is_of_the_main_budgets_data() -> None:
+    """Whatever comes first, in the results or in the table."""
+    smoke = on("few", job("xvel", "hopper", "DT", "x_velocity", held_out()), 0.9)
+    fast = [
+        on("many", job("xvel", "hopper", method, "x_velocity", held_out(), budget="fast"), 0.1)
+        for method in ("Meta-BC", "FOCAL")
+    ]
+    (table,) = build_tables([smoke, *fast])
+    below = table.cell("Episode mixture", "hopper/total").ours
+    assert below is not None
+    assert below.mean == pytest.approx(0.1)
+    for name, known in (("DT, smoke", 0.9), ("Meta-BC, fast", 0.1)):
+        own = table.cell(name, "hopper/total").reference
+        assert own is not None
+        assert own.mean == pytest.approx(known)
+    assert "Episode mixture: not of the data of DT, smoke." in table.notes
+    (table,) = build_tables(fast)
+    assert not any("Episode mixture" in note for note in table.notes)
+    (table,) = build_tables([smoke])
+    below = table.cell("Episode mixture", "hopper/total").ours
+    assert below is not None
+    assert below.mean == pytest.approx(0.9)
+
+
+def test_a_return_is_held_against_the_held_out_ones_of_its_own_data() -> None:
+    jobs = []
+    for method, asked, reached in (("Categorical DT", 1000.0, 1100.0), ("DT", 3000.0, 3010.0)):
+        result = on(method, job("return", "hopper", method, "reward", held_out()), asked)
+        jobs.append(replace(result, targets=[replace(t, returns=[reached] * 2) for t in result.targets]))
+    (table,) = build_tables(jobs)
+    assert [row.name for row in table.methods if row.cells[0].best] == ["DT"]
 
 
 def test_orderings_are_columns_and_conditionings_are_rows(tables: dict[str, Table], results: list[JobResult]) -> None:

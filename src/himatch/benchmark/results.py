@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from himatch.divergences import Summary, summarize
 from himatch.errors import DataError
 from himatch.files import new_file, reading
 
@@ -68,18 +67,9 @@ class JobResult:
         text = "-".join((self.suite, self.task, self.method, self.feature, self.conditioning))
         return "".join(c if c.isalnum() or c in "-_." else "_" for c in text.lower())
 
-    def scores(self, group: str | None = None) -> list[list[float]]:
-        """W1 of every target (of a group), per seed."""
-        return [t.w1 for t in self.targets if group is None or t.group == group]
-
-    def summary(self, group: str | None = None) -> Summary:
-        """Mean, deviation, interquartile mean and interval over targets and seeds, one stratum a target."""
-        return summarize(self.scores(group))
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """Groups of targets in order of appearance."""
-        return tuple(dict.fromkeys(t.group for t in self.targets))
+    def scores(self) -> list[list[float]]:
+        """W1 of every target, per seed."""
+        return [t.w1 for t in self.targets]
 
 
 def write_result(folder: Path, result: JobResult) -> Path:

@@ -1,12 +1,11 @@
 """Divergences: pure functions of arrays that say how far two distributions are apart."""
 
 from himatch.divergences.others import energy_distance, kl_bins, moment_errors
-from himatch.divergences.statistics import Summary, bootstrap_interval, interquartile_mean, summarize
+from himatch.divergences.statistics import Summary, interquartile_mean, summarize
 from himatch.divergences.wasserstein import normalized, wasserstein_bins, wasserstein_joint, wasserstein_samples
 
 __all__ = [
     "Summary",
-    "bootstrap_interval",
     "energy_distance",
     "interquartile_mean",
     "kl_bins",

@@ -1,8 +1,8 @@
-"""Summaries of many scores: mean, deviation, interquartile mean, bootstrap intervals."""
+"""Summaries of many scores: mean, deviation, interquartile mean, and intervals from resampled seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,59 +11,87 @@ from scipy.stats import trim_mean
 
 from himatch.errors import HimatchError
 
+RESAMPLES = 2000
+_CUT = 0.25  # of either end: what is left is the middle half
+
 
 @dataclass(frozen=True)
 class Summary:
-    """What a table shows of a group of scores."""
+    """What a table shows of scores; an average over several groups has no deviation.
+
+    ``low`` and ``high`` bound the interquartile mean, ``mean_low`` and ``mean_high`` the mean, each with 95 %
+    confidence. A single seed says nothing about its noise: there is no interval then.
+    """
 
     mean: float
-    std: float
+    std: float | None
     iqm: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     count: int
+    mean_low: float | None
+    mean_high: float | None
 
 
 def interquartile_mean(scores: ArrayLike) -> float:
     """Mean of the middle half: steadier than the mean, more efficient than the median."""
-    return float(trim_mean(np.ravel(_scores(scores)), 0.25))
+    return float(trim_mean(np.ravel(_finite(scores)), _CUT))
 
 
-def bootstrap_interval(
-    strata: Sequence[ArrayLike],
-    statistic: Callable[[NDArray[np.float64]], float] = interquartile_mean,
-    *,
-    confidence: float = 0.95,
-    samples: int = 2000,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """Percentile interval by resampling within each stratum (a task, a target group) and pooling.
+def summarize(groups: Sequence[ArrayLike], tasks: Sequence[Hashable] | None = None) -> Summary:
+    """Summary of one group of scores ``(targets, seeds)``, or of the average over several, each weighing the same.
 
-    Resampling inside strata keeps every resample as balanced as the experiment was.
+    Intervals are percentiles over resampled seeds. A seed is one trained model, so it is drawn with all its targets,
+    in every group of its task; models of different ``tasks`` are drawn apart. Without tasks all groups share theirs.
     """
-    groups = [np.ravel(_scores(group)) for group in strata]
-    if not groups or not 0 < confidence < 1 or samples < 1:
-        raise HimatchError("a bootstrap needs scores, a confidence between 0 and 1 and at least one resample")
-    rng = np.random.default_rng(seed)
-    draws = np.concatenate([group[rng.integers(len(group), size=(samples, len(group)))] for group in groups], axis=1)
-    if statistic is interquartile_mean:  # all resamples at once
-        values = trim_mean(draws, 0.25, axis=1)
-    else:
-        values = np.array([statistic(draw) for draw in draws])
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
+    tables = [_table(group) for group in groups]
+    if not tables:
+        raise HimatchError("there are no scores to sum up")
+    draws = list(_resampled(tables, tasks or [None] * len(tables)))
+    several = all(table.shape[1] > 1 for table in tables)
+    low, high = _interval([trim_mean(drawn, _CUT, axis=1) for drawn in draws]) if several else (None, None)
+    mean_low, mean_high = _interval([drawn.mean(axis=1) for drawn in draws]) if several else (None, None)
+    return Summary(
+        mean=float(np.mean([table.mean() for table in tables])),
+        std=float(tables[0].std()) if len(tables) == 1 else None,
+        iqm=float(np.mean([interquartile_mean(table) for table in tables])),
+        low=low,
+        high=high,
+        count=sum(table.size for table in tables),
+        mean_low=mean_low,
+        mean_high=mean_high,
+    )
+
+
+def _resampled(tables: Sequence[NDArray[np.float64]], tasks: Sequence[Hashable]) -> Iterator[NDArray[np.float64]]:
+    """Every group with its seeds drawn anew, ``(RESAMPLES, scores)``."""
+    rng = np.random.default_rng(0)
+    drawn: dict[tuple[Hashable, int], NDArray[np.int64]] = {}
+    for table, task in zip(tables, tasks, strict=True):
+        seeds = table.shape[1]
+        if (task, seeds) not in drawn:
+            drawn[task, seeds] = rng.integers(seeds, size=(RESAMPLES, seeds))
+        yield np.concatenate(table[:, drawn[task, seeds]], axis=1)
+
+
+def _interval(values: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+    """Where 95 % of the averages over groups lie."""
+    low, high = np.quantile(np.mean(values, axis=0), [0.025, 0.975])
     return float(low), float(high)
 
 
-def summarize(strata: Sequence[ArrayLike], *, seed: int = 0) -> Summary:
-    """Mean, standard deviation, interquartile mean and its 95 % stratified bootstrap interval of pooled scores."""
-    pooled = np.concatenate([np.ravel(_scores(group)) for group in strata]) if strata else _scores([])
-    low, high = bootstrap_interval(strata, seed=seed)
-    return Summary(float(pooled.mean()), float(pooled.std()), interquartile_mean(pooled), low, high, len(pooled))
+def _table(group: ArrayLike) -> NDArray[np.float64]:
+    table = _finite(group)
+    if table.ndim != 2:
+        raise HimatchError("a group of scores has a row for each target")
+    return table
 
 
-def _scores(values: ArrayLike) -> NDArray[np.float64]:
-    scores = np.asarray(values, dtype=np.float64)
+def _finite(values: ArrayLike) -> NDArray[np.float64]:
+    try:
+        scores = np.asarray(values, dtype=np.float64)
+    except ValueError:  # rows of different lengths
+        raise HimatchError("every target needs a score of every seed") from None
     if scores.size == 0 or not np.isfinite(scores).all():
         raise HimatchError("scores must be finite and at least one")
     return scores

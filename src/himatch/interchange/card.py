@@ -14,6 +14,7 @@ from himatch.hub import HubName
 from himatch.information import InformationStatistic
 from himatch.interchange.graph import z_meaning
 from himatch.matching import Policy
+from himatch.matching.evaluation import middle
 from himatch.models import seed_choice
 from himatch.policy import METHODS
 from himatch.policy import run_folder as files
@@ -163,9 +164,9 @@ def _evaluation(policy: Policy) -> str | None:
     try:
         content = json.loads(path.read_text())
         rows = [
-            f"| {group} | {s['mean']:.3f} ± {s['std']:.3f} | {s['iqm']:.3f} ({s['low']:.3f} to {s['high']:.3f}) |"
-            for group, s in content["summary"].items()
+            f"| {group} | {s['mean']:.3f} ± {s['std']:.3f} | {middle(s)} |" for group, s in content["summary"].items()
         ]
+        with_interval = any(s["low"] is not None for s in content["summary"].values())
         targets = content["targets"]
         how = (
             f"Feature `{content['feature']}`, {content['conditioning']} conditioning, {len(targets)} targets, "
@@ -174,7 +175,8 @@ def _evaluation(policy: Policy) -> str | None:
         )
     except (ValueError, KeyError, IndexError, TypeError):
         return None  # somebody else's file of that name
-    return "\n".join([how, "", "| targets | error | interquartile mean (95% interval) |", "|---|---|---|", *rows])
+    head = "interquartile mean" + (" (95% interval)" if with_interval else "")
+    return "\n".join([how, "", f"| targets | error | {head} |", "|---|---|---|", *rows])
 
 
 def _table(facts: dict[str, str]) -> str:

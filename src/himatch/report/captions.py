@@ -42,6 +42,11 @@ def data_used(results: Iterable[JobResult]) -> list[DataUsed]:
     return list(dict.fromkeys(_data(result.provenance.get("data") or {}) for result in results))
 
 
+def data_hash(result: JobResult) -> str:
+    """Which data a result stands on."""
+    return data_used([result])[0].digest
+
+
 def _data(entry: dict[str, Any]) -> DataUsed:
     name = str(entry.get("name") or "data not named")
     made = entry.get("made_by_himatch")

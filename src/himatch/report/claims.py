@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from himatch.benchmark.suites import usual_steps
-from himatch.report.judging import Claim, Finding, Pick, TimeClaim, main_budget
+from himatch.report.judging import Claim, Finding, Pick, TimeClaim, budget_of
 from himatch.report.tables import Table
 
 READING = (
@@ -83,5 +83,5 @@ CLAIMS: tuple[Claim | TimeClaim, ...] = (
 
 def judge_claims(tables: Sequence[Table]) -> list[Finding]:
     """Every claim with its verdict."""
-    by_label, budget = {table.label: table for table in tables}, main_budget(tables)
+    by_label, budget = {table.label: table for table in tables}, budget_of(tables)
     return [claim.judge(by_label, budget) for claim in CLAIMS]

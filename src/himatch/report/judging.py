@@ -12,12 +12,11 @@ from himatch.report import wording
 from himatch.report.captions import data_used
 from himatch.report.layouts import AVERAGE, LAYOUTS
 from himatch.report.methods import canonical
-from himatch.report.runs import Run
+from himatch.report.runs import Run, main_budget
 from himatch.report.scores import Score
 from himatch.report.tables import REFERENCE, Cell, Row, Table
 
 Verdict = Literal["holds", "holds within noise", "does not hold", "not run", "information"]
-_PREFERRED = ("fast", "paper", "smoke")
 _LAYOUTS = {layout.label: layout for layout in LAYOUTS}
 
 
@@ -106,7 +105,7 @@ class Claim:
             rival = _strongest(score, rivals, self.factor)
             name, other = rival.row.name, rival.score
         else:
-            name, given = _given(table, self.column, cell, self.against)
+            name, given = _given(table, cell, self.against)
             if given is None:
                 return Finding(self.text, "not run", remark=f"{name} has no figure for these tasks")
             other = given
@@ -155,10 +154,9 @@ def counted(findings: Iterable[Finding]) -> str:
     return ", ".join(f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict])
 
 
-def main_budget(tables: Sequence[Table]) -> str:
-    """The budget that claims are about where they name none: ``fast``, if it was run."""
-    budgets = {row.run.budget for table in tables for row in table.rows if row.run is not None}
-    return next((name for name in _PREFERRED if name in budgets), min(budgets, default=""))
+def budget_of(tables: Sequence[Table]) -> str:
+    """The budget that claims are about where they name none."""
+    return main_budget(row.run.budget for table in tables for row in table.rows if row.run is not None)
 
 
 def compare(ours: Score, other: Score, factor: float = 1.0, *, at_most: bool = False) -> tuple[Verdict, str]:
@@ -175,7 +173,10 @@ def compare(ours: Score, other: Score, factor: float = 1.0, *, at_most: bool = F
 
 
 def _middle(ours: Score, other: Score, table: Table) -> str:
-    """Said where interquartile means are apart the other way round: a few targets then decide the mean."""
+    """Said where interquartile means are apart the other way round: a few targets then decide the mean.
+
+    Apart are intervals: without one, of one seed or of a figure that nobody ran, nothing is said.
+    """
     if ours.low is None or ours.high is None or other.low is None or other.high is None:
         return ""
     apart = other.high < ours.low if ours.mean < other.mean else ours.high < other.low
@@ -219,11 +220,10 @@ def _strongest(score: Score, rivals: Sequence[Found], factor: float) -> Found:
     return min(rivals, key=lambda rival: (rival.score.interval[0], rival.score.mean))
 
 
-def _given(table: Table, column: str, cell: Cell, against: str) -> tuple[str, Score | None]:
-    """A figure that nobody ran: the paper's for the same cell, or the reference's."""
+def _given(table: Table, cell: Cell, against: str) -> tuple[str, Score | None]:
+    """A figure that nobody ran: the paper's for the same cell, or the reference's for the same targets and data."""
     if against == "paper":
         same = table.layout.published and all(data.is_papers for data in data_used(table.results))
         name = "the paper" if same else "the paper, on other data"
         return name, None if cell.paper is None else Score(cell.paper.mean)
-    rows = [row for row in table.rows if row.name == REFERENCE]
-    return REFERENCE, table.cell(REFERENCE, column).ours if rows else None
+    return REFERENCE, cell.reference

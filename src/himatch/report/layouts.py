@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from himatch.benchmark.results import TargetScore
+from himatch.benchmark.suites import PLANAR
 
 BDT = "BDT (m=16, N=50)"
-PLANAR = ("halfcheetah", "hopper", "walker2d")
 AVERAGE = "average"
 
 

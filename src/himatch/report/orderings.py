@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from himatch.report.judging import Verdict, compare, main_budget
+from himatch.report.judging import Verdict, budget_of, compare
 from himatch.report.layouts import AVERAGE, Column
 from himatch.report.methods import canonical
 from himatch.report.paper import paper_tables
@@ -70,7 +70,7 @@ class Orderings:
 
 def judge_orderings(tables: Sequence[Table]) -> list[Orderings]:
     """Each table's, with the budget that claims are about."""
-    budget = main_budget(tables)
+    budget = budget_of(tables)
     return [Orderings(table, tuple(_pairs(table, budget))) for table in tables]
 
 
@@ -113,21 +113,16 @@ def _papers(table: Table, i: int, method: str) -> float | None:
     figure = rows[0].cells[i].paper if rows else None
     if table.layout.measure == "w1" or figure is None:
         return None if figure is None else figure.mean
-    goal = _held_out(table, i).paper
+    goal = next((row.cells[i].paper for row in table.rows if row.name == HELD_OUT), None)
     return None if goal is None else abs(figure.mean - goal.mean)
 
 
 def _ours(table: Table, i: int, method: str, budget: str) -> Score | None:
     row = table.row(Run(canonical(method), "open", budget))
-    score = None if row is None else row.cells[i].ours
-    if table.layout.measure == "w1" or score is None:
-        return score
-    goal = _held_out(table, i).ours
-    return None if goal is None else _distance(score, goal.mean)
-
-
-def _held_out(table: Table, i: int) -> Cell:
-    return next((row.cells[i] for row in table.rows if row.name == HELD_OUT), Cell())
+    cell = Cell() if row is None else row.cells[i]
+    if table.layout.measure == "w1" or cell.ours is None:
+        return cell.ours
+    return None if cell.reference is None else _distance(cell.ours, cell.reference.mean)
 
 
 def _distance(score: Score, goal: float) -> Score:

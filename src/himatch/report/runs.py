@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from himatch.benchmark.results import JobResult
@@ -13,6 +13,7 @@ from himatch.report.methods import canonical
 from himatch.report.paper import PaperTable
 
 HELD_OUT = "Held-out"
+_PREFERRED = ("fast", "paper", "smoke")
 _CONDITIONINGS = ("open", "closed", "planned")
 
 
@@ -39,6 +40,12 @@ def run_of(result: JobResult) -> Run:
     return Run(
         canonical(result.method), result.conditioning, result.budget, unusual, training.get("head") == "gaussian"
     )
+
+
+def main_budget(budgets: Iterable[str]) -> str:
+    """The budget that a report is about where nothing names one: ``fast``, if it was run."""
+    known = set(budgets)
+    return next((name for name in _PREFERRED if name in known), min(known, default=""))
 
 
 def gather_rows(

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from himatch.divergences import summarize
 
 Strata = Sequence[Sequence[float]]
 """Scores of a group: for every target, one per seed."""
-
-RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
 class Score:
     """What a cell says; a plain mean has no interval, an average over groups no deviation.
 
-    ``low`` and ``high`` bound the interquartile mean, ``mean_low`` and ``mean_high`` the mean; with a single seed there
-    is nothing to resample, and the mean has no interval.
+    ``low`` and ``high`` bound the interquartile mean, ``mean_low`` and ``mean_high`` the mean; with a single seed
+    neither has an interval.
     """
 
     mean: float
@@ -55,47 +54,6 @@ def average(scores: Sequence[Score]) -> Score:
     return Score(float(np.mean([score.mean for score in scores])), count=sum(score.count for score in scores))
 
 
-def scored(groups: Sequence[Strata]) -> Score:
-    """Score of one group, or the average over several, each weighing the same.
-
-    Intervals are of resampled seeds. A seed is one trained model: it is drawn with all its targets, not target by
-    target.
-    """
-    pooled = [np.concatenate([np.asarray(stratum, dtype=np.float64) for stratum in strata]) for strata in groups]
-    resampled = list(_resampled(groups))
-    low, high = _interval([_middle(draws) for draws in resampled])
-    single = all(len(stratum) == 1 for strata in groups for stratum in strata)
-    mean_low, mean_high = (None, None) if single else _interval([draws.mean(axis=1) for draws in resampled])
-    return Score(
-        mean=float(np.mean([values.mean() for values in pooled])),
-        std=float(pooled[0].std()) if len(groups) == 1 else None,
-        iqm=float(np.mean([_middle(values[None])[0] for values in pooled])),
-        low=low,
-        high=high,
-        count=sum(len(values) for values in pooled),
-        mean_low=mean_low,
-        mean_high=mean_high,
-    )
-
-
-def _resampled(groups: Sequence[Strata]) -> Iterator[NDArray[np.float64]]:
-    """Every group with its seeds drawn anew, the same ones for all of its targets, ``(RESAMPLES, scores)``."""
-    rng = np.random.default_rng(0)
-    counts = sorted({len(stratum) for strata in groups for stratum in strata})
-    seeds = {count: rng.integers(count, size=(RESAMPLES, count)) for count in counts}
-    for strata in groups:
-        yield np.concatenate([np.asarray(s, dtype=np.float64)[seeds[len(s)]] for s in strata], axis=1)
-
-
-def _interval(values: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
-    """Where 95 % of the averages over groups lie."""
-    low, high = np.quantile(np.mean(values, axis=0), [0.025, 0.975])
-    return float(low), float(high)
-
-
-def _middle(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Interquartile mean of every row."""
-    count = rows.shape[1]
-    cut = int(0.25 * count)
-    middle: NDArray[np.float64] = np.sort(rows, axis=1)[:, cut : count - cut].mean(axis=1)
-    return middle
+def scored(parts: Sequence[tuple[str, Strata]]) -> Score:
+    """Score of a task's group, or the average over several, each weighing the same: parts name the task they are of."""
+    return Score(**asdict(summarize([strata for _, strata in parts], [task for task, _ in parts])))

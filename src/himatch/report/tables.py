@@ -10,11 +10,11 @@ import numpy as np
 
 from himatch.benchmark.results import JobResult, TargetScore
 from himatch.errors import TaskError
-from himatch.report.captions import caption_of, missing_note
+from himatch.report.captions import caption_of, data_hash, missing_note
 from himatch.report.layouts import AVERAGE, LAYOUTS, Column, Layout, belongs, columns_of
 from himatch.report.methods import has_option
 from himatch.report.paper import PaperFigure, PaperTable, paper_tables
-from himatch.report.runs import HELD_OUT, Run, gather_rows
+from himatch.report.runs import HELD_OUT, Run, gather_rows, main_budget
 from himatch.report.scores import Score, Strata, average, plain, scored
 from himatch.tasks import get_task
 
@@ -30,6 +30,8 @@ class Cell:
     normalized: float | None = None
     """D4RL's score of a return: 0 for a random policy, 100 for an expert."""
     best: bool = False
+    reference: Score | None = None
+    """Of the very targets and data of ours: what the nearest mixture of episodes reaches, or the held-out returns."""
 
     @property
     def ratio(self) -> float | None:
@@ -47,7 +49,7 @@ class Row:
     kind: Literal["method", "reference"]
     cells: tuple[Cell, ...]
     jobs: Mapping[str, JobResult]
-    """Its results by task."""
+    """Its results by task; of a reference, those whose targets it is about."""
     run: Run | None = None
     """What was run, if anything was."""
 
@@ -80,7 +82,7 @@ class Table:
     @property
     def results(self) -> list[JobResult]:
         """Results that the table is made of."""
-        return [job for row in self.rows for job in row.jobs.values()]
+        return [job for row in self.methods for job in row.jobs.values()]
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -118,14 +120,15 @@ def build_table(layout: Layout, results: Sequence[JobResult]) -> Table | None:
     tasks = (*(t for t in layout.tasks if t in found), *(t for t in found if t not in layout.tasks))
     columns, paper = columns_of(layout, tasks), paper_tables()[layout.label]
     methods = [_method_row(*row, columns, layout, paper) for row in gather_rows(chosen, paper)]
-    below = _rows_below(columns, layout, paper, chosen)
-    marked = _mark_best(methods, below, layout)
+    marked = _mark_best(methods, layout)
+    below = _rows_below(methods, columns, layout, paper)
     absent = tuple(task for task in layout.tasks if task not in found)
     notes = [f"No results for {', '.join(absent)}."] if absent else []
     if absent and any(column.is_average for column in columns):
         notes.append(f"Averages, the paper's too, are over {' and '.join(tasks)} alone.")
     gaps = missing_note([(row.name, [t for t in tasks if t not in row.jobs]) for row in marked], tasks)
     notes += [gaps] if gaps else []
+    notes += [note for row in below for note in _elsewhere(row, marked)]
     return Table(layout, columns, (*marked, *below), caption_of(layout, chosen), tuple(notes))
 
 
@@ -140,11 +143,12 @@ def _method_row(
     method = next((job.method for job in jobs.values()), name)
     cells = []
     for column in columns:
-        parts = [_strata(jobs[task], group, layout) for task, group in column.parts if task in jobs]
-        complete = len(parts) == len(column.parts) and all(parts)
+        parts = [(task, _strata(jobs[task], group, layout)) for task, group in column.parts if task in jobs]
+        complete = len(parts) == len(column.parts) and all(strata for _, strata in parts)
         ours = scored(parts) if complete else None
         normalized = _normalized(column, ours) if layout.measure == "return" else None
-        cells.append(Cell(ours, _papers(paper, method, column, layout), normalized))
+        published = _papers(paper, method, column, layout)
+        cells.append(Cell(ours, published, normalized, reference=_reference(jobs, column, layout)))
     return Row(name, "method", tuple(cells), jobs, run)
 
 
@@ -172,47 +176,65 @@ def _normalized(column: Column, score: Score | None) -> float | None:
         return None
 
 
-def _rows_below(
-    columns: Sequence[Column], layout: Layout, paper: PaperTable, results: Sequence[JobResult]
-) -> list[Row]:
-    """What a policy that time-shares whole episodes reaches; for returns, those of the held-out episodes."""
+def _rows_below(methods: Sequence[Row], columns: Sequence[Column], layout: Layout, paper: PaperTable) -> list[Row]:
+    """What a policy that time-shares whole episodes reaches; for returns, those of the held-out episodes.
+
+    Other data have other targets: of each task, those of the first row with the main budget.
+    """
     name = HELD_OUT if layout.measure == "return" else REFERENCE
+    main = main_budget(row.run.budget for row in methods if row.run is not None)
+    jobs: dict[str, JobResult] = {}
+    for row in sorted(methods, key=lambda row: row.run is None or row.run.budget != main):
+        jobs = {task: job for task, job in row.jobs.items() if _values(job.targets, layout)} | jobs
     cells = []
     for column in columns:
-        parts = [_known(results, task, group, layout) for task, group in column.parts]
-        scores = [plain(list(values.values())) for values in parts if values]
-        ours = None if len(scores) < len(parts) else scores[0] if len(scores) == 1 else average(scores)
+        ours = _reference(jobs, column, layout)
         normalized = _normalized(column, ours) if layout.measure == "return" else None
         cells.append(Cell(ours, paper.figure(name, column.key), normalized))
-    return [Row(name, "reference", tuple(cells), {})] if any(cell.ours for cell in cells) else []
+    return [Row(name, "reference", tuple(cells), jobs)] if any(cell.ours for cell in cells) else []
 
 
-def _known(results: Sequence[JobResult], task: str, group: str, layout: Layout) -> dict[tuple[object, ...], float]:
-    """What the results say about each target itself: all jobs of a task share their targets."""
-    known: dict[tuple[object, ...], float] = {}
-    for target in (t for result in results if result.task == task for t in result.targets if belongs(t, group)):
-        value = _of_target(target, layout)
-        if value is not None:
-            known.setdefault((target.name, target.group, target.shift, target.ordering), value)
-    return known
+def _reference(jobs: Mapping[str, JobResult], column: Column, layout: Layout) -> Score | None:
+    """What results say about their targets themselves; nothing where they lack a part of the column."""
+    scores = []
+    for task, group in column.parts:
+        targets = [target for target in jobs[task].targets if belongs(target, group)] if task in jobs else []
+        values = _values(targets, layout)
+        if not values:
+            return None
+        scores.append(plain(values))
+    return average(scores) if column.is_average else scores[0]
 
 
-def _of_target(target: TargetScore, layout: Layout) -> float | None:
-    return target.target_return if layout.measure == "return" else target.reference
+def _values(targets: Sequence[TargetScore], layout: Layout) -> list[float]:
+    known = [target.target_return if layout.measure == "return" else target.reference for target in targets]
+    return [value for value in known if value is not None]
 
 
-def _mark_best(methods: Sequence[Row], below: Sequence[Row], layout: Layout) -> list[Row]:
+def _elsewhere(reference: Row, methods: Sequence[Row]) -> list[str]:
+    """Says which rows stand on other data than the reference below them."""
+    used = {task: data_hash(job) for task, job in reference.jobs.items()}
+    names = [
+        row.name
+        for row in methods
+        if any(data_hash(job) != used[task] for task, job in row.jobs.items() if task in used)
+    ]
+    return [f"{reference.name}: not of the data of {'; '.join(names)}."] if names else []
+
+
+def _mark_best(methods: Sequence[Row], layout: Layout) -> list[Row]:
     """Mark the lowest W1 of each column, or the return nearest to the held-out episodes'; alone nothing is best."""
     rows = [list(row.cells) for row in methods]
     for i in range(len(rows[0])):
-        goal = 0.0
-        if layout.measure == "return":
-            held_out = below[0].cells[i].ours if below else None
-            if held_out is None:
-                continue
-            goal = held_out.mean
-        distances = {j: abs(score.mean - goal) for j, row in enumerate(rows) if (score := row[i].ours) is not None}
+        found = {j: _distance(row[i], layout) for j, row in enumerate(rows)}
+        distances = {j: distance for j, distance in found.items() if distance is not None}
         for j, distance in distances.items():
             if len(distances) > 1 and distance == min(distances.values()):
                 rows[j][i] = replace(rows[j][i], best=True)
     return [replace(row, cells=tuple(cells)) for row, cells in zip(methods, rows, strict=True)]
+
+
+def _distance(cell: Cell, layout: Layout) -> float | None:
+    if cell.ours is None or layout.measure == "w1":
+        return None if cell.ours is None else cell.ours.mean
+    return None if cell.reference is None else abs(cell.ours.mean - cell.reference.mean)

@@ -31,9 +31,7 @@ def with_deviation(mean: float, std: float | None, table: Table) -> str:
 
 def interval(score: Score, table: Table) -> str:
     """``[0.281, 0.343]`` of the mean, where there is one."""
-    if score.mean_low is None or score.mean_high is None:
-        return ""
-    return f"[{number(score.mean_low, table)}, {number(score.mean_high, table)}]"
+    return _bounds(score.mean_low, score.mean_high, table)
 
 
 def with_interval(score: Score, table: Table) -> str:
@@ -51,11 +49,11 @@ def ours(cell: Cell, table: Table) -> str:
 
 
 def middle(cell: Cell, table: Table) -> str:
-    """Interquartile mean and interval, where there is one."""
+    """Interquartile mean, with its interval where there is one."""
     score = cell.ours
-    if score is None or score.iqm is None or score.low is None or score.high is None:
+    if score is None or score.iqm is None:
         return ""
-    return f"{number(score.iqm, table)} [{number(score.low, table)}, {number(score.high, table)}]"
+    return f"{number(score.iqm, table)} {_bounds(score.low, score.high, table)}".rstrip()
 
 
 def ratio(cell: Cell) -> str:
@@ -86,3 +84,7 @@ def lines(row: Row, table: Table) -> list[Line]:
 def score(cell: Cell) -> str:
     """D4RL's normalised score."""
     return "" if cell.normalized is None else f"{cell.normalized:.1f}"
+
+
+def _bounds(low: float | None, high: float | None, table: Table) -> str:
+    return "" if low is None or high is None else f"[{number(low, table)}, {number(high, table)}]"

@@ -35,8 +35,11 @@ def distance_chart(table: Table) -> list[Picture]:
                 continue
             each = [np.mean(t.w1) for t in row.jobs[task].targets if belongs(t, group)]
             axis.plot(each, [y] * len(each), "|", color=AXIS, ms=6, alpha=0.55, label="each target")
-            axis.plot([cell.ours.low, cell.ours.high], [y, y], color=ROLLOUT, lw=2.4, alpha=0.5)
-            axis.plot(cell.ours.iqm, y, "o", color=ROLLOUT, ms=4.5, label="interquartile mean, 95 % interval")
+            label = "interquartile mean"
+            if cell.ours.low is not None:
+                axis.plot([cell.ours.low, cell.ours.high], [y, y], color=ROLLOUT, lw=2.4, alpha=0.5)
+                label += ", 95 % interval"
+            axis.plot(cell.ours.iqm, y, "o", color=ROLLOUT, ms=4.5, label=label)
             axis.plot(cell.ours.mean, y, "x", color=INK, ms=4, mew=1.1, label="mean")
         if reference is not None and (mark := reference.cells[i].ours) is not None:
             axis.axvline(mark.mean, color=AXIS, lw=1, ls=(0, (4, 3)), label="episode mixture")
@@ -58,13 +61,14 @@ def shift_chart(table: Table) -> list[Picture]:
     colors = _colors(rows)
     figure = blank(max(2.4 * len(table.tasks) + 0.7, 4.8), 2.3)
     axes = figure.subplots(1, len(table.tasks), squeeze=False)[0]
+    reference = next((row.jobs for row in table.rows if row.name == REFERENCE), {})
     for axis, task in zip(axes, table.tasks, strict=True):
-        jobs = [(row.name, row.jobs[task].targets) for row in rows if task in row.jobs]
-        for name, targets in jobs:
+        for name, targets in [(row.name, row.jobs[task].targets) for row in rows if task in row.jobs]:
             shifts = sorted({t.shift for t in targets if t.shift is not None})
             means = [float(np.mean([t.w1 for t in targets if t.shift == s])) for s in shifts]
             axis.plot(shifts, means, "o-", color=colors[name], ms=3.5, lw=1.3, label=name)
-        known = [(t.shift, t.reference) for _, ts in jobs[:1] for t in ts if t.shift is not None and t.reference]
+        mixed = reference[task].targets if task in reference else []
+        known = [(t.shift, t.reference) for t in mixed if t.shift is not None and t.reference is not None]
         levels = {s: float(np.mean([r for shift, r in known if shift == s])) for s in sorted({s for s, _ in known})}
         if levels:
             axis.plot(levels.keys(), levels.values(), color=AXIS, lw=1, ls=(0, (4, 3)), label="episode mixture")
