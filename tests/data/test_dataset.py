@@ -69,6 +69,20 @@ def test_keys_that_are_no_selection(dataset, key):
         dataset[key]
 
 
+@pytest.mark.parametrize("size", [1, 6, 100])
+@pytest.mark.parametrize("key", [slice(None), slice(1, 3), [2, 0, 2], [3, 1], []])
+def test_the_rows_of_a_selection_are_found_in_what_it_shares(dataset, key, size):
+    chosen = dataset[key]
+    assert chosen.packed is dataset.packed
+    for shared, picked in ((dataset.packed.actions, chosen.actions), (dataset.packed.rewards, chosen.rewards)):
+        blocks = list(chosen.blocks(shared, size))
+        assert all(len(block) == size for block in blocks[:-1])
+        np.testing.assert_array_equal(np.concatenate([shared[:0], *blocks]), picked)
+    rows = np.arange(chosen.steps) + np.repeat(chosen.shifts, chosen.lengths)
+    np.testing.assert_array_equal(dataset.packed.observations[rows], chosen.observations)
+    assert (chosen.observation_width, chosen.action_width) == (3, 2)
+
+
 def test_filter_keeps_what_it_is_told(dataset):
     long = dataset.filter(lambda trajectory: len(trajectory) > 6)
     assert long.lengths.tolist() == [7, 20, 9]
@@ -184,6 +198,7 @@ def test_mapped_loading_equals_loading(name, tmp_path):
     plain, mapped = hm.load_dataset(source, ARM), hm.load_dataset(source, ARM, mmap=tmp_path / "map")
     assert mapped.content_hash == plain.content_hash
     assert (mapped.source, mapped.env_id, mapped.labels) == (plain.source, plain.env_id, plain.labels)
+    assert (mapped[[2, 0]].mapped, plain[[2, 0]].mapped) == (True, False)
     for array in (mapped.observations, mapped.actions, mapped.rewards):
         assert isinstance(array, np.memmap)
         assert not array.flags.writeable

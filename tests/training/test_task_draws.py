@@ -130,6 +130,21 @@ def test_windows_come_with_what_their_task_and_their_episode_say(stream: bool) -
     assert batch.next_states.isfinite().all()  # where an episode terminated, what came next does not matter
 
 
+def test_streaming_gathers_what_the_device_would() -> None:
+    data = dataset()[[6, 0, 3, 4]]
+    normalizers = Normalizers.fit(data, None, rewarded=True)
+    shape = Shape(1, look_ahead=1000, tasks=True, transitions=True, noise=2)
+    found = []
+    for stream in (False, True):
+        windows = make_windows(data, None, shape, normalizers, CPU, stream=stream)
+        windows.relabel(Telling(2))
+        everything = np.tile(np.arange(len(windows.index.row)), (2, 1))
+        found.append(gathered(windows, everything, everything % 5))
+    for name, on_device, streamed in zip(Batch._fields, *found, strict=True):
+        if on_device is not None:
+            assert torch.equal(on_device, streamed), name
+
+
 def test_a_time_limit_and_a_termination_differ_in_nothing_else() -> None:
     """The same episode, once cut by a time limit and once terminated."""
     rng = np.random.default_rng(0)

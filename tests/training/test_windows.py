@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import himatch as hm
-from himatch.errors import DataError
+from himatch.policy import normalizers as normalizing
 from himatch.policy.normalizers import Normalizers
 from himatch.tasks import Task
+from himatch.training.config import configure
+from himatch.training.job import Job
+from himatch.training.run import _split
 from himatch.training.windows import CHUNK, DeviceWindows, Index, Prefetch, Shape, StreamedWindows, draw, make_windows
 
 CPU = torch.device("cpu")
@@ -28,10 +32,6 @@ def dataset(lengths: list[int]) -> hm.TrajectoryDataset:
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=8), st.integers(1, 6))
 def test_the_index_holds_every_window_inside_an_episode(lengths: list[int], context: int) -> None:
-    if max(lengths) < context:
-        with pytest.raises(DataError, match="longer than every episode"):
-            Index.of(np.array(lengths), context)
-        return
     index = Index.of(np.array(lengths), context)
     expected, start = [], 0
     for length in lengths:
@@ -80,8 +80,9 @@ def test_literal_targets_start_with_the_window() -> None:
     np.testing.assert_array_equal(targets[0, 0, :, 0], [3, 4, 5, 6, 7, 8])
 
 
-def test_streaming_gathers_what_the_device_would() -> None:
-    data = dataset([6, 3, 9])
+@pytest.mark.parametrize("chosen", [[0, 1, 2], [4, 0, 1]])
+def test_streaming_gathers_what_the_device_would(chosen: list[int]) -> None:
+    data = dataset([6, 3, 9, 5, 9])[chosen]
     z = np.random.default_rng(0).random((18, 5), dtype=np.float32)
     normalizers = Normalizers.fit(data, z, "standard")
     made = [make_windows(data, z, Shape(4, 3, 5), normalizers, CPU, stream=stream) for stream in (False, True)]
@@ -105,13 +106,33 @@ def test_draws_depend_on_seed_and_chunk_alone() -> None:
     assert single.ahead.max() == 3
 
 
-def test_mapped_data_is_streamed_on_a_cpu(tmp_path: Path) -> None:
-    data = dataset([6, 9])
-    hm.write_minari(data, tmp_path / "toy-v0")
-    mapped = hm.load_dataset(tmp_path / "toy-v0", data.task, mmap=tmp_path / "map")
-    windows = make_windows(mapped, None, Shape(4), Normalizers.fit(mapped, None), CPU)
-    assert isinstance(windows, StreamedWindows)
-    assert isinstance(windows.observations, np.memmap)
+@pytest.mark.parametrize("split", ["none", "paper"])
+@pytest.mark.parametrize("method", [hm.CDT("reward"), hm.DT("reward"), hm.FOCAL()], ids=lambda method: method.name)
+def test_mapped_data_is_streamed_on_a_cpu_and_never_copied(
+    method: hm.policy.Method, split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(normalizing, "_BLOCK", 256)
+    rng, steps, wide = np.random.default_rng(0), 40 * 100, 500
+    arrays = {"observations": rng.normal(size=(steps, wide)), "actions": rng.normal(size=(steps, 2))}
+    np.savez(tmp_path / "log.npz", **arrays, rewards=rng.normal(size=steps), lengths=np.full(40, 100))
+    data = hm.load_dataset(tmp_path / "log.npz", mmap=tmp_path / "map")
+    tracemalloc.start()
+    try:
+        config = configure("cpu", method, context=4)
+        job = Job.prepare(method, _split(data, None, split), config, (0,), tmp_path / "run")
+        with job.relabelled() as (z, _):
+            windows = make_windows(job.train, z, job.shape, job.normalizers(z), CPU)
+            draws = windows.draw((0,), 0, 16)
+            assert isinstance(windows, StreamedWindows)
+            for place in range(3):
+                windows.gather(draws.window[place], draws.ahead[place])
+            assert all(isinstance(a, np.memmap) for a in (windows.observations, windows.actions, windows.rewards))
+            assert z is None or isinstance(windows.z, np.memmap)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(set(job.train.shifts)) > 1  # several runs of episodes: picked out, they would be a copy
+    assert peak < steps * wide * 4 / 3
 
 
 def test_a_flat_histogram_has_length_one() -> None:
@@ -119,6 +140,29 @@ def test_a_flat_histogram_has_length_one() -> None:
     normalizers = Normalizers.fit(data, np.zeros((4, 62), dtype=np.float32), "histogram", bins=31)
     flat = normalizers.z(torch.full((62,), 1 / 31)).view(2, 31)
     torch.testing.assert_close(flat.norm(dim=1), torch.ones(2))
+
+
+@pytest.mark.parametrize("block", [1, 4, 1000])
+def test_normalizers_of_a_selection_a_block_at_a_time(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(normalizing, "_BLOCK", block)
+    rng = np.random.default_rng(0)
+    sizes = {"observations": (24, 2), "actions": (24, 3), "rewards": (24,)}
+    columns = {name: rng.normal(size=size) for name, size in sizes.items()}
+    data = hm.load_dataset({**columns, "lengths": np.array([5, 7, 8, 4])})[[3, 0, 2]]
+    z = rng.normal(size=(9, 2)).astype(np.float32)
+    found = Normalizers.fit(data, z, "standard", rewarded=True)
+    assert data.rewards is not None
+    for mean, std, rows in (
+        (found.state_mean, found.state_std, data.observations),
+        (found.z_mean, found.z_std, z),
+        (None, found.reward_std, data.rewards[:, None]),
+    ):
+        np.testing.assert_allclose(std, rows.std(axis=0), rtol=1e-5)
+        if mean is not None:
+            np.testing.assert_allclose(mean, rows.mean(axis=0), atol=1e-6)
+    ends = torch.tensor([[-1.0], [1.0]]).expand(2, 3)
+    spanned = np.stack([data.actions.min(axis=0), data.actions.max(axis=0)])
+    np.testing.assert_allclose(found.raw_actions(ends), spanned, atol=1e-6)
 
 
 def test_normalizers() -> None:

@@ -19,7 +19,8 @@ from himatch.types import Array, Trajectory
 class TrajectoryDataset(Sequence[Trajectory]):
     """Episodes of one task. Indexing gives a :class:`Trajectory`; slices, masks and index arrays give datasets.
 
-    Selections share the packed arrays, so a split of a set that is larger than memory costs nothing.
+    Selections share the packed arrays, so a split of a set that is larger than memory costs nothing. What must stay
+    that cheap reads episodes, :meth:`blocks`, or ``packed`` by :attr:`shifts`: the arrays of all steps may be copies.
     """
 
     def __init__(
@@ -123,6 +124,30 @@ class TrajectoryDataset(Sequence[Trajectory]):
         """Whether the log holds rewards."""
         return self._packed.rewards is not None
 
+    # -- where the steps lie ------------------------------------------------------------------------------------
+
+    @property
+    def packed(self) -> Packed:
+        """The arrays that all selections share; of them this one may be a part."""
+        return self._packed
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the steps lie in mapped files instead of memory."""
+        return isinstance(self._packed.observations, np.memmap)
+
+    @property
+    def shifts(self) -> NDArray[np.int64]:
+        """What to add to a row of every episode, counted in this selection, for its row in ``packed``, ``(E,)``."""
+        return self._packed.starts[self._episodes] - (np.cumsum(self.lengths) - self.lengths)
+
+    def blocks(self, array: Array, size: int) -> Iterator[Array]:
+        """The rows that one of the arrays in ``packed`` has for this selection, in order, up to ``size`` at a time."""
+        ends, shifts, steps = np.cumsum(self.lengths), self.shifts, self.steps
+        for first in range(0, steps, size):
+            rows = np.arange(first, min(first + size, steps))
+            yield array[rows + shifts[np.searchsorted(ends, rows, side="right")]]
+
     # -- all steps, episode after episode -----------------------------------------------------------------------
 
     @property
@@ -131,13 +156,23 @@ class TrajectoryDataset(Sequence[Trajectory]):
         return int(self.lengths.sum())
 
     @property
+    def observation_width(self) -> int:
+        """Numbers in an observation."""
+        return int(self._packed.observations.shape[1])
+
+    @property
+    def action_width(self) -> int:
+        """Numbers in an action."""
+        return int(self._packed.actions.shape[1])
+
+    @property
     def observations(self) -> Array:
-        """``(steps, obs)``; a view where the selection is one run of episodes."""
+        """``(steps, obs)``; a view where the selection is one run of episodes, else a copy."""
         return self._rows(self._packed.observations)
 
     @property
     def actions(self) -> Array:
-        """``(steps, act)``; a view where the selection is one run of episodes."""
+        """``(steps, act)``; a view where the selection is one run of episodes, else a copy."""
         return self._rows(self._packed.actions)
 
     @property

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,7 +14,6 @@ from torch import Tensor
 
 from himatch.data import TrajectoryDataset
 from himatch.policy.familiar import Familiar
-from himatch.tasks import Task
 from himatch.types import Array
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Scaling = Literal["none", "standard", "histogram"]
 _FAMILIAR = "familiar."  # before the names of its tensors
+_BLOCK = 262_144  # rows looked at together
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,16 @@ class Normalizers:
 
         ``rewarded`` methods see rewards too.
         """
-        low, high = action_range(train.task, train.actions)
-        mean, std = _moments(train.observations)
-        z_mean, z_std = None, None
+        packed, steps = train.packed, train.steps
+        low, high = action_range(train)
+        mean, std = _moments(steps, partial(train.blocks, packed.observations, _BLOCK))
+        z_mean, z_std, reward_std = None, None, None
         if z is not None and scaling == "standard":
-            z_mean, z_std = _moments(z)
+            z_mean, z_std = _moments(len(z), partial(_slices, z))
         elif z is not None and scaling == "histogram":
             z_mean, z_std = torch.zeros(z.shape[1]), torch.full((z.shape[1],), bins**-0.5)
-        reward_std = _moments(train.rewards[:, None])[1] if rewarded and train.rewards is not None else None
+        if rewarded and packed.rewards is not None:
+            _, reward_std = _moments(steps, partial(train.blocks, packed.rewards[:, None], _BLOCK))
         return cls(mean, std, _tensor((low + high) / 2), _tensor((high - low) / 2), z_mean, z_std, reward_std)
 
     def to(self, device: torch.device) -> Normalizers:
@@ -110,26 +113,31 @@ class Normalizers:
         return cls(**named, familiar=Familiar(**known) if known else None)
 
 
-def action_range(task: Task, actions: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def action_range(train: TrajectoryDataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Low and high of every action coordinate: the task's, or where it has none what the data spans."""
-    width = actions.shape[1]
+    task, width = train.task, train.action_width
     if task.action_low is not None and task.action_high is not None:
         low, high = (
             np.broadcast_to(np.asarray(b, dtype=np.float64), (width,)) for b in (task.action_low, task.action_high)
         )
         return low, high
-    low, high = actions.min(axis=0).astype(np.float64), actions.max(axis=0).astype(np.float64)
+    blocks = [(block.min(axis=0), block.max(axis=0)) for block in train.blocks(train.packed.actions, _BLOCK)]
+    lows, highs = zip(*blocks, strict=True)
+    low, high = np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
     slack = np.where(high > low, 0.0, 1.0)  # an action that never moves still needs a range
     return low - slack, high + slack
 
 
-def _moments(rows: Array, block: int = 262_144) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of the columns, in double precision, a block at a time."""
-    count = len(rows)
-    mean = sum(rows[i : i + block].sum(axis=0, dtype=np.float64) for i in range(0, count, block)) / count
-    square = sum(((rows[i : i + block] - mean) ** 2).sum(axis=0) for i in range(0, count, block)) / count
+def _moments(count: int, blocks: Callable[[], Iterator[Array]]) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of the columns of so many rows, in double precision, a block at a time."""
+    mean = sum(block.sum(axis=0, dtype=np.float64) for block in blocks()) / count
+    square = sum(((block - mean) ** 2).sum(axis=0) for block in blocks()) / count
     std = np.sqrt(square)
     return _tensor(mean), _tensor(np.where(std > 1e-6, std, 1.0))
+
+
+def _slices(rows: Array) -> Iterator[Array]:
+    return (rows[i : i + _BLOCK] for i in range(0, len(rows), _BLOCK))
 
 
 def _tensor(values: object) -> Tensor:

@@ -12,8 +12,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.errors import DataError
-
 CHUNK = 256
 """Steps whose random draws are made together."""
 
@@ -35,11 +33,6 @@ class Index:
     @classmethod
     def of(cls, lengths: NDArray[np.int64], context: int) -> Index:
         """Index the windows of packed episodes."""
-        if lengths.max() < context:
-            raise DataError(
-                f"the context of {context} steps is longer than every episode (the longest has {lengths.max()}); "
-                "choose a smaller --context"
-            )
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         counts = np.maximum(lengths - context + 1, 1)
         episode = np.repeat(np.arange(len(lengths)), counts)

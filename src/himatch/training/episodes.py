@@ -10,7 +10,7 @@ from himatch.types import Array
 
 
 class Following:
-    """The transition at every row of a packed dataset, ``(steps,)``.
+    """The transition at every row of a dataset, ``(steps,)``.
 
     ``row`` is where the next state lies: among the observations or, past their end, among ``finals`` (E, obs), what was
     seen after an episode's last action. ``goes_on`` is zero where the episode terminated; a time limit is not an end.
@@ -28,10 +28,10 @@ class Following:
         self.known = np.ones(steps, dtype=bool)
         self.known[ends] = terminated | dataset.has_final
 
-    def observations(self, observations: Array, rows: NDArray[np.int64]) -> Array:
-        """The next states of some rows."""
+    def observations(self, rows: NDArray[np.int64], packed: Array, packed_rows: NDArray[np.int64]) -> Array:
+        """The next states of some rows of the dataset, which are ``packed_rows`` of the packed observations."""
         following, steps = self.row[rows], len(self.row)
         inside = following < steps
-        found: Array = observations[np.where(inside, following, 0)]
+        found: Array = packed[packed_rows + inside]
         found[~inside] = self.finals[following[~inside] - steps]
         return found

@@ -112,19 +112,24 @@ class DeviceWindows(Windows):
     @staticmethod
     def bytes_needed(dataset: TrajectoryDataset, z: Array | None) -> int:
         """Device memory that the arrays and the index take, with all that a method may want beside them."""
-        widths = dataset.observations.shape[1] + dataset.actions.shape[1] + (0 if z is None else z.shape[1])
+        widths = dataset.observation_width + dataset.action_width + (0 if z is None else z.shape[1])
         return int(dataset.steps * (4 * widths + 48))
 
 
 class StreamedWindows(Windows):
-    """The packed arrays stay where they are (memory or mapped files); each batch is gathered there and sent over."""
+    """The packed arrays stay where they are (memory or mapped files); each batch is gathered there and sent over.
+
+    ``observations``, ``actions`` and ``rewards`` are those of all episodes that were loaded, since picking out the rows
+    of a selection would copy them; z and the index count the rows of the selection.
+    """
 
     def __init__(
         self, dataset: TrajectoryDataset, z: Array | None, shape: Shape, normalizers: Normalizers, device: torch.device
     ) -> None:
         super().__init__(dataset, shape, normalizers, device)
-        self.observations, self.actions, self.z = dataset.observations, dataset.actions, z
-        self.rewards = dataset.rewards
+        packed = dataset.packed
+        self.observations, self.actions, self.rewards, self.z = packed.observations, packed.actions, packed.rewards, z
+        self.shifts = dataset.shifts
         self.codes: Array | None = None
 
     def take_codes(self, codes: Tensor) -> None:
@@ -135,17 +140,19 @@ class StreamedWindows(Windows):
         self, window: NDArray[np.int64], ahead: NDArray[np.int64], noise: NDArray[np.float32] | None = None
     ) -> Batch:
         """The raw windows of those numbers, ``(K, B)`` each, in pinned memory where there is a GPU to send them to."""
-        last = self.index.last[window][..., None]
+        episode, last = self.index.episode[window], self.index.last[window][..., None]
         unclamped = self.index.row[window][..., None] + np.arange(self.shape.context)
-        rows = np.minimum(unclamped, last)
+        rows, shift = np.minimum(unclamped, last), self.shifts[episode][..., None]
+        packed_rows = rows + shift
         targets = None
         if self.shape.target_states:
             start = unclamped[..., :1] if self.shape.literal else unclamped[..., -1:] + ahead[..., None]
-            targets = self._tensor(self.observations[np.minimum(start + np.arange(self.shape.target_states), last)])
+            target_rows = np.minimum(start + np.arange(self.shape.target_states), last)
+            targets = self._tensor(self.observations[target_rows + shift])
         times = self.index.time[window][..., None] + np.arange(self.shape.context)
         batch = Batch(
-            self._tensor(self.observations[rows]),
-            self._tensor(self.actions[rows]),
+            self._tensor(self.observations[packed_rows]),
+            self._tensor(self.actions[packed_rows]),
             self._tensor(times),
             None if self.z is None else self._tensor(self.z[rows]),
             targets,
@@ -154,15 +161,15 @@ class StreamedWindows(Windows):
         )
         if self.tasks is not None:
             assert self.rewards is not None
-            episode, tasks = self.index.episode[window], self.tasks
-            batch = batch._replace(rewards=self._tensor(self.rewards[rows]), tasks=self._tensor(tasks.number[episode]))
+            tasks, rewards = self.tasks, self._tensor(self.rewards[packed_rows])
+            batch = batch._replace(rewards=rewards, tasks=self._tensor(tasks.number[episode]))
             if self.codes is not None:
                 companion = tasks.episodes[tasks.first[episode] + ahead % tasks.count[episode]]
                 told = self.codes[np.arange(len(window))[:, None], companion]
                 batch = batch._replace(z=self._tensor(told[:, :, None]))
         if self.following is not None:
             batch = batch._replace(
-                next_states=self._tensor(self.following.observations(self.observations, rows)),
+                next_states=self._tensor(self.following.observations(rows, self.observations, packed_rows)),
                 goes_on=self._tensor(self.following.goes_on[rows]),
             )
         return batch
@@ -211,6 +218,6 @@ def make_windows(
             free, _ = torch.cuda.mem_get_info(device)
             stream = DeviceWindows.bytes_needed(dataset, z) > free // 2
         else:
-            stream = isinstance(dataset.observations, np.memmap)
+            stream = dataset.mapped
     made = StreamedWindows if stream else DeviceWindows
     return made(dataset, z, shape, normalizers, device)
