@@ -157,7 +157,7 @@ def test_a_bad_episode_in_a_minari_folder(name, tmp_path):
 
 
 BAD_LENGTHS = {
-    "sum": ([7, 20, 5, 8], "lengths add up to 40 steps, but observations has shape (41, 3)"),
+    "sum": ([7, 20, 5, 8], "lengths add up to 40 steps, but there are 41 observations"),
     "zero": ([7, 20, 5, 9, 0], "episode 4 has no steps; drop it from the data"),
     "negative": ([7, 20, 15, -1], "episode 3 has no steps"),
     "fractions": ([7.0, 20.0, 14.0], "lengths must be whole numbers, one per episode"),
@@ -181,6 +181,22 @@ def test_bad_lengths(name, tmp_path):
 def test_what_belongs_to_episodes_must_be_as_many(name, value):
     with pytest.raises(DataError, match=rf"4 episodes, but {name} has shape"):
         hm.load_dataset({**flat_columns(make_episodes()), "lengths": [7, 20, 5, 9], name: value}, ARM)
+
+
+@pytest.mark.parametrize("form", ["hdf5", "npz", "dictionary"])
+def test_flat_columns_that_do_not_say_where_episodes_end(form, tmp_path):
+    columns = {name: flat_columns(make_episodes())[name] for name in ("observations", "actions", "next_observations")}
+    columns["next_observations"] = columns["next_observations"][::-1]  # which would say it, if they followed
+    source = {"hdf5": tmp_path / "log.hdf5", "npz": tmp_path / "log.npz", "dictionary": columns}[form]
+    if form == "hdf5":
+        write_columns(columns, source)
+    elif form == "npz":
+        np.savez(source, **columns)
+    with pytest.raises(DataError) as caught:
+        hm.load_dataset(source, ARM)
+    assert_one_line(caught.value, "cannot tell where episodes end; add lengths", "(episode, episode_id, episode_ids)")
+    for key in ("terminals", "terminated", "timeouts", "truncations", "dones", "found: actions, next_observations"):
+        assert key in str(caught.value)
 
 
 @pytest.mark.parametrize("write", SINGLE)
@@ -270,7 +286,9 @@ def test_sources_that_are_none(name, complaint, tmp_path, monkeypatch):
     assert_one_line(caught.value, complaint, name)
 
 
-@pytest.mark.parametrize("source", [[], (), {}, [{"observations": 1}], [1, 2], {"observations": [[1.0], [1.0, 2.0]]}])
+@pytest.mark.parametrize(
+    "source", [42, None, [], (), {}, [{"observations": 1}], [1, 2], {"observations": [[1.0], [1.0, 2.0]]}]
+)
 def test_python_objects_that_hold_no_episodes(source):
     with pytest.raises(DataError) as caught:
         hm.load_dataset(source, ARM)

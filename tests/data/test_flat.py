@@ -1,5 +1,8 @@
 """Where episodes end in D4RL's flat files, and what may be believed."""
 
+import warnings
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
@@ -36,10 +39,10 @@ def test_the_time_out_step_is_never_dropped():
         assert_same(found, expected, final=False, label=False)
 
 
-@pytest.mark.parametrize("missing", [("timeouts",), ("timeouts", "next_observations")])
-def test_without_time_outs_the_horizon_and_continuity_tell(missing):
-    episodes = make_episodes((7, 20, 20, 20, 4))
-    assert lengths(without(flat_columns(episodes), *missing)) == [7, 20, 20, 20, 4]
+def test_without_time_outs_the_horizon_tells_and_says_so():
+    columns = without(flat_columns(make_episodes((7, 20, 20, 20, 4))), "timeouts", "next_observations")
+    with pytest.warns(HimatchWarning, match=r"no time-outs in it .*horizon of 20 steps, in 2 places"):
+        assert lengths(columns) == [7, 20, 20, 20, 4]
 
 
 def test_continuity_finds_early_time_outs_that_no_flag_marks():
@@ -145,6 +148,117 @@ def test_compressed_chunks_are_read_like_plain_ones(tmp_path, monkeypatch):
         assert_same(found, expected, label=False)
 
 
+# -- other names, lengths and episode columns ---------------------------------------------------------------------
+
+FLAG_NAMES = [("terminals", "timeouts"), ("terminations", "truncations"), ("terminated", "truncated")]
+
+
+@pytest.mark.parametrize("form", ["hdf5", "npz"])
+@pytest.mark.parametrize("names", FLAG_NAMES, ids="-".join)
+def test_end_flags_are_known_by_all_their_names(names, form, tmp_path):
+    episodes = make_episodes((7, 12, 5, 9, 6))
+    renamed = dict(zip(("terminals", "timeouts"), names, strict=True))
+    columns = {renamed.get(name, name): column for name, column in flat_columns(episodes).items()}
+    for found, expected in zip(hm.load_dataset(written(columns, form, tmp_path), ARM), episodes, strict=True):
+        assert_same(found, expected, label=False)
+
+
+@pytest.mark.parametrize("task", [ARM, None])
+@pytest.mark.parametrize("beside", [(), ("timeouts",), ("terminals",)], ids=["alone", "time-outs", "terminals"])
+def test_dones_are_both_kinds_of_end(beside, task):
+    episodes = make_episodes((7, 20, 5, 9))  # the second and the last time out, the second at the horizon
+    columns = without(flat_columns(episodes), "next_observations")
+    dones = {"dones": columns["terminals"] | columns["timeouts"]}
+    kept = without(columns, *{"terminals", "timeouts"} - {*beside})
+    dataset = hm.load_dataset({**kept, **dones}, task)
+    assert dataset.lengths.tolist() == [7, 20, 5, 9]
+    if beside:
+        assert dataset.terminated.tolist() == [True, False, True, False]
+    else:
+        assert dataset.terminated.tolist() == [True, task is None, True, True]  # only the horizon tells them apart
+
+
+def test_dones_that_leave_out_time_outs_are_cut_at_the_horizon():
+    columns = without(flat_columns(make_episodes((7, 20, 5, 9))), "next_observations", "timeouts")
+    columns["dones"] = columns.pop("terminals")
+    with pytest.warns(HimatchWarning, match="no time-outs in it"):
+        assert lengths(columns) == [7, 20, 5, 9]
+
+
+@pytest.mark.parametrize("form", ["hdf5", "npz"])
+@pytest.mark.parametrize("name", ["episode", "episode_id", "episode_ids"])
+@pytest.mark.parametrize("kept", [(), ("terminals",)], ids=["alone", "terminals"])
+def test_an_episode_column_says_where_episodes_end(kept, name, form, tmp_path):
+    episodes = make_episodes((7, 12, 5, 9, 6))
+    columns = without(flat_columns(episodes), *{"terminals", "timeouts"} - {*kept})
+    columns[name] = np.repeat([4, 0, 3, 1, 2], [len(e) for e in episodes])[:, None]
+    dataset = hm.load_dataset(written(columns, form, tmp_path))
+    assert dataset.terminated.tolist() == [bool(kept) and e.terminated for e in episodes]
+    for found, expected in zip(dataset, episodes, strict=True):
+        assert_same(found, replace(expected, terminated=found.terminated), label=False)
+
+
+def test_names_of_episodes_may_be_words(tmp_path):
+    columns = without(flat_columns(make_episodes((3, 2))), "timeouts", "terminals")
+    columns["episode"] = np.array([b"first"] * 3 + [b"then"] * 2)
+    assert hm.load_dataset(written(columns, "hdf5", tmp_path), ARM).lengths.tolist() == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("ids", "complaint"),
+    [
+        ([0, 0, 1, 1, 0], "episode 0 comes back in step 4 after another one; sort the steps"),
+        ([0, 0, 1], r"5 observations but episode has shape \(3,\)"),
+        ([[0, 1]] * 5, "episode must hold one number a step"),
+    ],
+)
+def test_a_wrong_episode_column_is_refused(ids, complaint):
+    columns = without(flat_columns(make_episodes((3, 2))), "timeouts")
+    with pytest.raises(DataError, match=complaint):
+        hm.load_dataset({**columns, "episode": ids}, ARM)
+
+
+@pytest.mark.parametrize(
+    "stated", [{"lengths": [3, 4]}, {"episode_id": [0] * 3 + [1] * 4}], ids=lambda s: next(iter(s))
+)
+def test_an_episode_that_terminates_and_goes_on_is_refused(stated):
+    columns = without(flat_columns(make_episodes((3, 2, 2))), "next_observations")
+    columns["terminals"][4] = True
+    with pytest.raises(DataError, match="arrays: episode 1: terminates at step 1 and goes on"):
+        hm.load_dataset({**columns, **stated}, ARM)
+
+
+def test_lengths_final_observations_and_labels_are_read_from_hdf5(tmp_path):
+    episodes = make_episodes((7, 12, 1, 9, 1))
+    columns = without(flat_columns(episodes), "timeouts", "next_observations")
+    columns["lengths"] = np.array([len(e) for e in episodes])
+    columns["final_observations"] = np.stack([e.final_observation for e in episodes])
+    columns["labels"] = np.array([e.label.encode() for e in episodes])
+    for found, expected in zip(hm.load_dataset(written(columns, "hdf5", tmp_path), ARM), episodes, strict=True):
+        assert_same(found, expected)
+
+
+def test_what_follows_is_believed_however_short_episodes_of_known_length_are():
+    episodes = make_episodes((1, 1, 2, 1, 1))
+    columns = {**without(flat_columns(episodes), "timeouts"), "lengths": [1, 1, 2, 1, 1]}
+    for found, expected in zip(hm.load_dataset(columns, ARM), episodes, strict=True):
+        assert_same(found, expected, label=False)
+
+
+def test_episodes_longer_than_the_horizon_are_remarked_upon():
+    columns = flat_columns(make_episodes((7, 22, 5, 31)))
+    with pytest.warns(HimatchWarning, match=r"2 of 4 episodes are longer than the 20 steps .*\(the longest has 31\)"):
+        assert lengths(columns) == [7, 22, 5, 31]
+
+
+def written(columns, form, folder):
+    path = folder / f"log.{form}"
+    if form == "npz":
+        np.savez(path, **columns)
+        return path
+    return write_columns(columns, path)
+
+
 # Three steps at least: a file of shorter ones jumps as often as transitions in random order do.
 random_episodes = st.lists(st.tuples(st.integers(3, 20), st.booleans()), min_size=1, max_size=8)
 
@@ -157,7 +271,9 @@ def test_writing_flat_and_reading_gives_the_same_episodes(endings, seed, with_ti
     episodes = [make_episode(rng, n, terminated=terminated) for n, terminated in endings]
     columns = flat_columns(episodes)
     dropped = [name for name, kept in (("timeouts", with_timeouts), ("next_observations", with_next)) if not kept]
-    dataset = hm.load_dataset(without(columns, *dropped), ARM)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*no time-outs in it", HimatchWarning)
+        dataset = hm.load_dataset(without(columns, *dropped), ARM)
     assert dataset.lengths.tolist() == [n for n, _ in endings]
     for found, expected in zip(dataset, episodes, strict=True):
         assert_same(found, expected, final=with_next, label=False)
@@ -175,3 +291,9 @@ def test_wrong_time_outs_never_change_the_episodes_where_continuity_tells(ending
     columns["timeouts"][wrong] = True  # at most as many wrong ones as right ones, else the flags win
     with pytest.warns(HimatchWarning, match=f"{len(wrong)} time-outs inside an episode ignored"):
         assert lengths(columns) == [n for n, _ in endings]
+
+
+def test_next_observations_alone_tell_where_episodes_end():
+    episodes = make_episodes()
+    columns = {name: flat_columns(episodes)[name] for name in ("observations", "actions", "next_observations")}
+    assert hm.load_dataset(columns, ARM).lengths.tolist() == [len(episode) for episode in episodes]

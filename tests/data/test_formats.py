@@ -17,6 +17,7 @@ def test_what_was_written_is_what_is_read(name, tmp_path):
         assert_same(found, expected, final=form.final, label=form.label)
 
 
+@pytest.mark.filterwarnings("ignore:.*belongs to task arm, which is not registered:himatch.HimatchWarning")
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_task_may_be_left_out(name, tmp_path):
     episodes = make_episodes()

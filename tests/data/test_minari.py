@@ -65,6 +65,21 @@ def test_minari_recovers_the_environment_himatch_recorded(root):
     assert hm.load_dataset("copy-v0").env_id == "Hopper-v5"
 
 
+def test_the_environment_of_the_task_is_written_where_the_source_names_none(root):
+    rng = np.random.default_rng(0)
+    swings = [make_episode(rng, 5, obs=3, act=1) for _ in range(3)]
+    task = hm.Task("swing", 200, 3, 1, env_id="Pendulum-v1")
+    hm.write_minari(hm.load_dataset(swings, task), root / "swing-v0")
+    assert minari.load_dataset("swing-v0").spec.env_spec.id == "Pendulum-v1"
+    assert hm.load_dataset("swing-v0", task).env_id == "Pendulum-v1"
+
+
+def test_one_of_several_versions_of_an_environment_is_not_guessed(root):
+    hm.write_minari(hm.load_dataset(hopper_episodes(), "hopper"), root / "old-v0")  # D4RL's are of version 2
+    assert minari.load_dataset("old-v0").spec.env_spec is None
+    assert hm.load_dataset("old-v0").env_id is None
+
+
 def test_a_name_without_a_version_gets_one(root):
     hm.write_minari(hm.load_dataset(make_episodes(), ARM), root / "my log")
     metadata = json.loads((root / "my log" / "data" / "metadata.json").read_text())
@@ -99,7 +114,13 @@ def test_the_task_survives_where_it_is_registered(root):
     hm.write_minari(hm.load_dataset(hopper_episodes(), "hopper"), root / "h-v0")
     assert hm.load_dataset("h-v0").task.name == "hopper"
     hm.write_minari(hm.load_dataset(make_episodes(), ARM), root / "a-v0")  # ARM is not registered
-    assert hm.load_dataset("a-v0").task.name == "unnamed"
+    with pytest.warns(
+        HimatchWarning, match=r"a-v0.*belongs to task arm, which is not registered here; --import FILE.py"
+    ):
+        assert hm.load_dataset("a-v0").task.name == "unnamed"
+    assert hm.load_dataset("a-v0", ARM).task is ARM
+    hm.write_minari(hm.load_dataset(make_episodes()), root / "u-v0")  # belongs to no task, which is no news
+    assert hm.load_dataset("u-v0").task.name == "unnamed"
 
 
 def test_nothing_is_overwritten_unasked_and_nothing_is_left_behind(root):

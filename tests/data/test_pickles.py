@@ -164,3 +164,54 @@ def test_a_damaged_pickle_cannot_claim_all_memory(tmp_path):
     (tmp_path / "log.pkl").write_bytes(b"]r\xff\xff\xff\x7f.")
     with pytest.raises(DataError, match="no episodes"):
         hm.load_dataset(tmp_path / "log.pkl", ARM)
+
+
+@pytest.mark.parametrize("lists", [False, True])
+def test_one_observation_more_than_actions_is_the_final_one(lists, tmp_path):
+    """What Gym's loop leaves: the first observation from reset, and one after each action."""
+    episodes = make_episodes((1, 7, 5))
+    content = episode_dicts(episodes)
+    for episode in content:
+        final = episode.pop("next_observations")[-1:]
+        episode["observations"] = np.concatenate([episode["observations"], final])
+        if lists:
+            episode["observations"] = list(episode["observations"])
+    for found, expected in zip(hm.load_dataset(dump(content, tmp_path / "log.pkl"), ARM), episodes, strict=True):
+        assert_same(found, expected)
+
+
+@pytest.mark.parametrize("surplus", [2, -1])
+def test_any_other_number_of_observations_is_refused(surplus, tmp_path):
+    (content,) = episode_dicts(make_episodes((7,)))
+    del content["next_observations"]
+    content["observations"] = np.resize(content["observations"], (7 + surplus, 3))
+    with pytest.raises(DataError, match=rf"{7 + surplus} observations but actions has shape \(7, 2\)"):
+        hm.load_dataset(dump(content, tmp_path / "log.pkl"), ARM)
+
+
+@pytest.mark.parametrize(
+    ("flags", "terminated"),
+    [
+        ({"terminations": [0, 0, 1]}, True),
+        ({"terminated": [False, False, True]}, True),
+        ({"terminated": True}, True),
+        ({"terminated": np.bool_(False), "truncated": True}, False),
+        ({"done": [False, False, True]}, True),
+        ({"dones": [False, False, True], "truncations": [False, False, True]}, False),
+        ({"dones": True, "timeouts": False}, True),
+        ({"truncated": [0, 0, 1]}, False),
+        ({}, False),
+    ],
+)
+def test_end_flags_of_an_episode_have_many_names(flags, terminated, tmp_path):
+    (content,) = episode_dicts(make_episodes((3,)))
+    del content["terminals"]
+    (found,) = hm.load_dataset(dump({**content, **flags}, tmp_path / "log.pkl"), ARM)
+    assert found.terminated == terminated
+
+
+def test_dones_at_the_horizon_are_a_time_out(tmp_path):
+    content = episode_dicts(make_episodes((20, 5)))
+    for episode in content:
+        episode["dones"] = np.arange(len(episode.pop("terminals"))) == len(episode["actions"]) - 1
+    assert hm.load_dataset(dump(content, tmp_path / "log.pkl"), ARM).terminated.tolist() == [False, True]

@@ -5,6 +5,7 @@ import pytest
 from builders import ARM, make_episode
 
 import himatch as hm
+from himatch.data import named_split, paper_split, random_split, spread_split
 from himatch.errors import DataError
 
 
@@ -60,7 +61,7 @@ def _accepted(n, per_group):
 
 
 def test_too_few_episodes_are_refused_with_the_number_needed():
-    with pytest.raises(DataError, match=r"holds out 10 episodes and needs at least 15, .* has 14; use random_split"):
+    with pytest.raises(DataError, match=r"holds out 10 episodes and needs at least 15, .* has 14; split at random"):
         hm.paper_split(with_returns(np.arange(14.0)))
 
 
@@ -71,7 +72,7 @@ def test_empty_groups_are_refused():
 
 def test_a_log_without_rewards_has_no_best_episodes():
     dataset = hm.load_dataset([hm.Trajectory(np.zeros((2, 3)), np.zeros((2, 2)))] * 20, ARM)
-    with pytest.raises(DataError, match="no rewards; use random_split"):
+    with pytest.raises(DataError, match="no rewards; split at random"):
         hm.paper_split(dataset)
 
 
@@ -116,3 +117,27 @@ def test_a_split_shares_the_packed_arrays():
     dataset = hm.load_dataset([make_episode(rng, 4) for _ in range(20)], ARM)
     train, _ = hm.paper_split(dataset)
     assert np.shares_memory(train[0].observations, dataset.observations)
+
+
+def test_splits_by_name():
+    data = with_returns(np.random.default_rng(1).normal(size=40))
+    assert named_split(data, "none").held_out_index.tolist() == []
+    assert named_split(data, "none").train_index.tolist() == list(range(40))
+    assert named_split(data, "random").held_out_index.tolist() == random_split(data).held_out_index.tolist()
+    assert named_split(data, "paper").groups == paper_split(data).groups
+    with pytest.raises(DataError, match="labels: none"):
+        named_split(data, "label:run, flip")
+    for name in ("half", "label", "label:", "paper:3"):
+        with pytest.raises(DataError, match="split must be paper, random, label:A,B or none"):
+            named_split(data, name)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_a_spread_split_holds_out_no_extremes(count):
+    data = with_returns(np.random.default_rng(1).normal(size=40))
+    split = spread_split(data, count)
+    ranks = np.argsort(np.argsort(data.returns, kind="stable"))[split.held_out_index]
+    assert len(split.held_out) == count
+    assert len(split.train) == 40 - count
+    assert (ranks > 5).all()
+    assert (ranks < 35).all()

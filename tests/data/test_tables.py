@@ -1,5 +1,7 @@
 """Tables of logs: the mapping, the order of rows, and what is wrong with them."""
 
+from datetime import datetime, timedelta
+
 import numpy as np
 import pyarrow
 import pyarrow.parquet
@@ -101,11 +103,75 @@ def test_an_episode_that_comes_back_without_a_step_column_is_refused(tmp_path):
             hm.load_dataset(path, ARM)
 
 
-@pytest.mark.parametrize("steps", [[0, 2, 1, 0, 1], [0, 1, 1, 0, 1]], ids=["backwards", "twice"])
-def test_steps_that_do_not_grow_are_refused(steps, tmp_path):
-    for path in write_both({**table(make_episodes((3, 2))), "step": steps}, tmp_path):
-        with pytest.raises(DataError, match="episode 'run 0' steps backwards in row 3"):
+@pytest.mark.parametrize("time", [False, True], ids=["numbers", "times"])
+def test_rows_are_put_in_order_by_a_step_column(time, tmp_path):
+    episodes = make_episodes()
+    columns = table(episodes)
+    steps = [t for e in episodes for t in range(len(e))]
+    columns["step"] = [datetime(2024, 5, 1, 23, 59, 59) + timedelta(milliseconds=50 * t) if time else t for t in steps]
+    order = np.random.default_rng(0).permutation(len(steps))
+    order = [0, 7, 27, 32, *(i for i in order if i not in (0, 7, 27, 32))]  # episodes keep the order they appear in
+    for path in write_both(permuted(columns, order), tmp_path):
+        for found, expected in zip(hm.load_dataset(path, ARM), episodes, strict=True):
+            assert_same(found, expected, final=False)
+
+
+@pytest.mark.parametrize("zone", ["", "Z", "+02:00"])
+def test_steps_may_be_iso_times(zone, tmp_path):
+    columns = table(make_episodes((3, 2)))
+    columns["step"] = [f"2024-05-01T12:00:0{t}.25{zone}" for t in (0, 1, 2, 0, 1)]
+    path = write_rows(permuted(columns, [1, 0, 2, 3, 4]), tmp_path / "log.csv")
+    assert_same(hm.load_dataset(path, ARM)[0], make_episodes((3, 2))[0], final=False)
+
+
+def test_a_step_that_comes_twice_is_refused(tmp_path):
+    for path in write_both({**table(make_episodes((3, 2))), "step": [0, 1, 1, 0, 1]}, tmp_path):
+        with pytest.raises(DataError, match="episode 'run 0' has the same step in rows 2 and 3; give every episode"):
             hm.load_dataset(path, ARM)
+
+
+@pytest.mark.parametrize("step", [1.0, datetime(2024, 5, 1)], ids=["number", "time"])
+def test_a_step_that_is_missing_is_refused(step, tmp_path):
+    columns = {**table(make_episodes((2, 1))), "step": [step, None, step]}
+    csv, parquet = write_both(columns, tmp_path)
+    with pytest.raises(DataError, match=r"log\.csv: column step is empty in row 2; mend the row"):
+        hm.load_dataset(csv, ARM)
+    with pytest.raises(DataError, match=r"log\.parquet: episode 'run 0' has no step in row 2"):
+        hm.load_dataset(parquet, ARM)
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "complaint"),
+    [
+        ("obs_1", "fast", "column obs_1 holds 'fast', which is no number in row 3"),
+        ("obs_1", "", "column obs_1 is empty in row 3"),
+        ("act_0", '"0,5"', "column act_0 holds '0,5', which is no number in row 3"),
+        ("reward", " ", "column reward is empty in row 3"),
+        ("step", "today", "column step holds 'today', which is no number in row 3"),
+        ("step", "2024-13-01", "column step holds '2024-13-01', which is no number in row 3"),
+    ],
+)
+def test_a_wrong_cell_of_csv_is_named_with_its_place(name, cell, complaint, tmp_path):
+    columns = {**table(make_episodes((3, 2))), "step": [0, 1, 2, 0, 1]}
+    columns[name][2] = cell.strip('"')
+    with pytest.raises(DataError, match=rf"log\.csv: {complaint}; mend the row") as caught:
+        hm.load_dataset(write_rows(columns, tmp_path / "log.csv"), ARM)
+    assert "damaged" not in str(caught.value)
+
+
+def test_a_short_row_of_csv_is_named(tmp_path):
+    path = write_csv(make_episodes((2,)), tmp_path)
+    path.write_text(path.read_text() + "\nrun 0,0.5\n")
+    with pytest.raises(DataError, match=r"log\.csv: row 3 has 2 columns, the header has 9"):
+        hm.load_dataset(path, ARM)
+
+
+def test_semicolons_between_columns_are_recognised(tmp_path):
+    path = write_csv(make_episodes(), tmp_path)
+    path.write_text(path.read_text().replace(",", ";").replace(".", ","))
+    with pytest.raises(DataError, match=r"log\.csv: its columns are separated by semicolons; write commas") as caught:
+        hm.load_dataset(path, ARM)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

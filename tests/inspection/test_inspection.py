@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,43 @@ def test_logs_without_rewards_or_features(tmp_path: Path) -> None:
     assert [feature.name for feature in report.features] == ["obs[0]", "obs[1]", "obs[2]"]
     assert any("no rewards" in warning for warning in report.warnings)
     assert plot_report(report, tmp_path / "p.svg").exists()
+
+
+def test_a_feature_that_fails_is_shown_as_failed(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    features = {"double": lambda obs, act, rew: rew * 2, "height": 0}
+    logs = [hm.Trajectory(episode.observations, episode.actions) for episode in hopper]
+    data = hm.load_dataset(logs, hm.Task("logs", 100, 11, 3, features=features))
+    report = inspect_dataset(data)
+    assert [feature.name for feature in report.features] == ["height"]
+    assert json.loads(json.dumps(report.as_json()))["failed"].keys() == {"double"}
+    with (tmp_path / "out").open("w") as file:
+        show_report(report, Console(width=80, file=file))
+    text = (tmp_path / "out").read_text()
+    assert re.search(r"double +failed", text)
+    assert "failed with TypeError" in text
+    with pytest.raises(HimatchError, match="'double' failed"):  # it was asked for
+        inspect_dataset(data, ("double",))
+    del features["height"]
+    with pytest.raises(HimatchError, match="nothing to draw"):
+        plot_report(inspect_dataset(hm.load_dataset(logs, hm.Task("logs", 100, features=features))), tmp_path / "x.png")
+
+
+@pytest.mark.parametrize(
+    ("env_id", "remark"),
+    [
+        ("Hopper-v5", "which version of Hopper it was recorded in"),
+        ("Pendulum-v1", None),  # there is one version
+        ("NoSuchRig-v0", None),
+    ],
+)
+def test_the_version_of_an_environment_is_asked_for_where_there_are_several(env_id: str, remark: str | None) -> None:
+    arrays = {"observations": np.eye(6), "actions": np.zeros((6, 1)), "lengths": [6]}
+    warnings = inspect_dataset(hm.load_dataset(arrays, hm.Task("rig", 10, env_id=env_id))).warnings
+    assert [w for w in warnings if "version" in w] == ([f"the source does not say {remark}"] if remark else [])
+
+
+def test_d4rl_is_spoken_of_where_the_task_is_its_own(hopper: hm.TrajectoryDataset) -> None:
+    assert any("of Hopper it was recorded in (D4RL's own files: v2-era" in w for w in inspect_dataset(hopper).warnings)
 
 
 def test_a_constant_feature_is_remarked_upon() -> None:

@@ -103,6 +103,14 @@ def check_packed(packed: Packed, task: Task, where: str, *, clip_actions: bool) 
         raise DataError(f"{where}: there are no episodes in it")
     if (packed.lengths < 1).any():
         raise DataError(f"{where}: episode {int(np.argmin(packed.lengths))} has no steps; drop it from the data")
+    longer = packed.lengths[packed.lengths > task.horizon]
+    if len(longer):
+        warnings.warn(
+            f"{where}: {len(longer)} of {len(packed.lengths)} episodes are longer than the {task.horizon} steps of "
+            f"task {task.name}'s horizon (the longest has {longer.max()}); are the episode ends right?",
+            HimatchWarning,
+            2,
+        )
     observation_columns(packed.observations.shape[1], task, where)
     width = packed.actions.shape[1]
     if width == 0 or packed.observations.shape[1] == 0:

@@ -1,8 +1,4 @@
-"""The flat layout of D4RL: all steps in a row, with flags that say where episodes end.
-
-The flags cannot always be trusted. Version 0 files have no ``timeouts``, replay files have wrong ones; where
-``next_observations[t]`` differs from ``observations[t + 1]`` an episode ended, whatever the flags say.
-"""
+"""Flat columns, all steps in a row: the layout of D4RL, in HDF5 files, ``.npz`` files and dictionaries of arrays."""
 
 from __future__ import annotations
 
@@ -10,19 +6,19 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.checks import Column, check_columns, flat_column, listed, observation_columns
-from himatch.data.packed import BLOCK, Allocate, Packed
+from himatch.data.checks import Column, as_array, check_columns, flat_column, listed, observation_columns
+from himatch.data.ends import EndFlags, Flags, flag_columns, flagged_ends, no_ends, stated_ends
+from himatch.data.packed import BLOCK, Allocate, Packed, in_memory
 from himatch.errors import DataError, HimatchWarning
 from himatch.files import reading
 from himatch.tasks import Task
 from himatch.types import Array
-
-Flags = NDArray[np.bool_]
 
 
 def read_d4rl(path: Path, task: Task | None, allocate: Allocate) -> Packed:
@@ -39,6 +35,24 @@ def read_d4rl(path: Path, task: Task | None, allocate: Allocate) -> Packed:
         return read_flat(columns, where, task, allocate)
 
 
+def read_npz(path: Path, task: Task | None, allocate: Allocate) -> Packed:
+    """Read an ``.npz`` with ``observations``, ``actions``, optionally ``rewards``, and ``lengths`` or end flags."""
+    where = str(path)
+    # NumPy leaves the file open where it cannot read it, so it is opened here.
+    with reading(where), path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise DataError(f"{where}: {name} is not an array; write the file with numpy.savez")
+    return read_arrays(arrays, where, task, allocate)
+
+
+def read_arrays(arrays: Mapping[str, Any], where: str, task: Task | None, allocate: Allocate = in_memory) -> Packed:
+    """Read flat arrays, which may be lists."""
+    arrays = {n: as_array(a, n, where) if isinstance(a, (list, tuple)) else a for n, a in arrays.items()}
+    return read_flat(arrays, where, task, allocate)
+
+
 @np.errstate(over="ignore", invalid="ignore")  # beyond single precision is infinity, which the checks report
 def read_flat(columns: Mapping[str, Column], where: str, task: Task | None, allocate: Allocate) -> Packed:
     """Read flat columns (``observations``, ``actions``, ``terminals``, ...) into packed episodes."""
@@ -47,125 +61,89 @@ def read_flat(columns: Mapping[str, Column], where: str, task: Task | None, allo
             raise DataError(f"{where}: no {name!r} in it (found: {listed(sorted(columns))})")
     observations, actions = columns["observations"], columns["actions"]
     following, rewards = columns.get("next_observations"), columns.get("rewards")
-    flags = {name: columns.get(name) for name in ("terminals", "timeouts")}
+    flagged = flag_columns(columns)
     check_columns(
-        observations, actions, [("next_observations", following), ("rewards", rewards), *flags.items()], where
+        observations, actions, [("next_observations", following), ("rewards", rewards), *flagged.items()], where
     )
     width = observation_columns(observations.shape[1], task, where)
     if following is not None and following.shape != observations.shape:
         raise DataError(f"{where}: next_observations {following.shape} do not fit observations {observations.shape}")
+    steps, horizon = observations.shape[0], None if task is None else task.horizon
+    flags, stated = EndFlags.read(columns, where), stated_ends(columns, steps, where)
 
-    steps = observations.shape[0]
     packed_observations = _read_rows(observations, allocate("observations", (steps, width)))
     packed_actions = _read_rows(actions, allocate("actions", tuple(actions.shape)))
     packed_rewards = None
     if rewards is not None:
         packed_rewards = allocate("rewards", (steps,))
         packed_rewards[:] = flat_column(rewards, "rewards", where)
-    terminals, timeouts = (
-        None if column is None else flat_column(column, name, where).astype(bool) for name, column in flags.items()
-    )
     continuation = None if following is None else _continuation(packed_observations, following)
-    if continuation is not None and not _trustworthy(continuation.jumps, terminals):
-        warnings.warn(
-            f"{where}: next_observations do not continue the observations, so episode ends are taken from the flags",
-            HimatchWarning,
-            2,
-        )
-        continuation = None
-    jumps = None if continuation is None else continuation.jumps
-    ends = episode_ends(steps, terminals, timeouts, jumps, None if task is None else task.horizon, where)
+    ignored = continuation is not None and not _trustworthy(continuation.jumps, flags.terminals, stated)
+    continuation = None if ignored else continuation
+    if stated is None and not flagged and continuation is None:
+        raise no_ends(columns, where)
+    if ignored:
+        warnings.warn(f"{where}: next_observations do not continue the observations; left aside", HimatchWarning, 2)
+    ends = stated
+    if ends is None:
+        jumps = None if continuation is None else continuation.jumps
+        ends = flagged_ends(flags, steps, jumps, horizon, where)
     last = np.flatnonzero(ends)
+    terminated = flags.terminated(last, horizon)
+    if flags.terminals is not None:
+        _refuse_going_on(flags.terminals & ~ends, last, where)
     finals, has_final = np.zeros((len(last), width), dtype=np.float32), np.zeros(len(last), dtype=bool)
-    if continuation is not None:
+    if "final_observations" in columns:
+        given = _of_episodes(columns, "final_observations", (len(last), observations.shape[1]), where)
+        finals, has_final = given[:, :width].astype(np.float32), ~has_final
+    elif continuation is not None:
         finals, has_final = continuation.after(last)
     return Packed(
         packed_observations,
         packed_actions,
         packed_rewards,
         np.diff(last, prepend=-1).astype(np.int64),
-        _flags(terminals, steps)[last],
+        terminated,
         finals,
         has_final,
-        (None,) * len(last),
+        _labels(columns, len(last), where),
     )
 
 
-def episode_ends(
-    steps: int, terminals: Flags | None, timeouts: Flags | None, jumps: Flags | None, horizon: int | None, where: str
-) -> Flags:
-    """Which steps are the last of an episode, ``(steps,)``; the very last always is.
-
-    Parameters
-    ----------
-    terminals, timeouts
-        The file's flags, where it has them.
-    jumps
-        Where the next observation is not the one that follows in the file, if that can be believed.
-    horizon
-        The task's longest episode.
-    """
-    ends = _flags(terminals, steps).copy()
-    if timeouts is None:
-        if jumps is None and horizon is None:
-            raise DataError(
-                f"{where}: cannot tell where episodes end: neither timeouts nor next_observations are there; "
-                "name the task, so that its horizon can be used"
-            )
-        if jumps is not None:
-            ends |= jumps
-        if horizon is not None:
-            _cut_at_horizon(ends, horizon)
-    else:
-        ends |= timeouts
-        if jumps is not None:
-            _repair(ends, timeouts & ~_flags(terminals, steps), jumps, horizon, where)
-    ends[-1] = True
-    return ends
+def _of_episodes(columns: Mapping[str, Column], name: str, shape: tuple[int, ...], where: str) -> NDArray[Any]:
+    """What belongs to episodes instead of steps."""
+    values = np.asarray(columns[name])
+    if values.shape != shape:
+        raise DataError(f"{where}: {shape[0]} episodes, but {name} has shape {values.shape}")
+    if len(shape) == 2 and values.dtype.kind not in "fiub":
+        raise DataError(f"{where}: {name} are not numbers (type {values.dtype})")
+    return values
 
 
-def _flags(flags: Flags | None, steps: int) -> Flags:
-    """The flags, all False where the file has none."""
-    return np.zeros(steps, dtype=bool) if flags is None else flags
+def _labels(columns: Mapping[str, Column], episodes: int, where: str) -> tuple[str | None, ...]:
+    if "labels" not in columns:
+        return (None,) * episodes
+    labels = _of_episodes(columns, "labels", (episodes,), where)
+    return tuple((w.decode(errors="replace") if isinstance(w, bytes) else str(w)) or None for w in labels)
 
 
-def _trustworthy(jumps: Flags, terminals: Flags | None) -> bool:
+def _refuse_going_on(inside: Flags, last: NDArray[np.int64], where: str) -> None:
+    """A termination inside an episode, which only lengths or an episode column can bring about."""
+    if inside.any():
+        step = int(np.argmax(inside))
+        episode = int(np.searchsorted(last, step))
+        start = int(last[episode - 1]) + 1 if episode else 0
+        raise DataError(
+            f"{where}: episode {episode}: terminates at step {step - start} and goes on; it is not one episode"
+        )
+
+
+def _trustworthy(jumps: Flags, terminals: Flags | None, stated: Flags | None) -> bool:
     """Whether ``next_observations`` tell episode ends: they must jump at terminals and hardly ever elsewhere."""
     if terminals is not None and terminals[:-1].any() and jumps[:-1][terminals[:-1]].mean() < 0.9:
         return False  # shifted copies of the observations: they run on over every end
-    return bool(jumps.mean() <= 0.5)  # transitions in random order jump everywhere
-
-
-def _cut_at_horizon(ends: Flags, horizon: int) -> None:
-    start = 0
-    for end in [*np.flatnonzero(ends), len(ends) - 1]:
-        ends[start + horizon - 1 : end : horizon] = True
-        start = end + 1
-
-
-def _repair(ends: Flags, timeouts: Flags, jumps: Flags, horizon: int | None, where: str) -> None:
-    """Add ends that the flags miss and drop time-outs in the middle of an episode, in place."""
-    missing = jumps & ~ends
-    ends |= missing
-    suspects = timeouts & ~jumps
-    suspects[-1] = False
-    dropped, start = 0, 0
-    # If most time-outs run on, the file's next_observations do so on purpose: leave the flags alone.
-    if horizon is not None and 2 * suspects.sum() <= timeouts[:-1].sum():
-        last = np.flatnonzero(ends)
-        for end, next_end in zip(last, [*last[1:], len(ends) - 1], strict=True):
-            if suspects[end] and next_end - start < horizon:
-                ends[end] = False
-                dropped += 1
-            else:
-                start = int(end) + 1
-    if missing.any() or dropped:
-        warnings.warn(
-            f"{where}: episode ends repaired from next_observations: {int(missing.sum())} added, "
-            f"{dropped} time-outs inside an episode ignored",
-            HimatchWarning,
-            2,
-        )
+    elsewhere = jumps if stated is None else jumps & ~stated
+    return bool(elsewhere.mean() <= 0.5)  # transitions in random order jump everywhere
 
 
 def _read_rows(column: Column, out: Array) -> Array:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import h5py
 
-from himatch.data.checks import check_packed
+from himatch.data.checks import check_packed, listed
 from himatch.data.dataset import TrajectoryDataset
-from himatch.data.episodes import pack_episodes, pack_trajectories, read_arrays, read_npz
-from himatch.data.flat import read_d4rl
-from himatch.data.minari import METADATA, find_folder, read_minari
+from himatch.data.episodes import pack_episodes, pack_trajectories
+from himatch.data.flat import read_arrays, read_d4rl, read_npz
+from himatch.data.minari import METADATA, MinariFolder, find_folder, read_minari
 from himatch.data.packed import (
     MANIFEST,
     Allocate,
@@ -36,6 +36,7 @@ from himatch.types import Trajectory
 
 Source = str | Path | Sequence[Trajectory] | Mapping[str, Any]
 
+UNNAMED = "unnamed"  # the task of a set that belongs to none
 FORMATS = ".hdf5 .h5 .npz .pkl .csv .parquet, or a Minari folder"
 
 
@@ -189,13 +190,21 @@ def _read(
     if isinstance(source, Mapping):
         return _Part(read_arrays(source, "arrays", task, allocate), task)
     if not isinstance(source, (str, Path)):
+        if not isinstance(source, Iterable):
+            raise DataError(
+                "a dataset is a file or folder, a name, a list of Trajectory or a dictionary of arrays, not a "
+                f"{type(source).__name__}"
+            )
         return _Part(pack_trajectories(source, task, allocate), task)
     path = locate(str(source), cache)
     folder = find_folder(path)
     if folder is not None:
         with reading(str(folder.data / METADATA)):
             known, env_id = task or folder.task, folder.env_id
-        return _Part(read_minari(folder, known, allocate), known, env_id)
+        packed = read_minari(folder, known, allocate)
+        if known is None:
+            _note_unregistered(folder)
+        return _Part(packed, known, env_id)
     if path.is_dir():
         raise DataError(f"{path} is a folder but not a Minari one (no metadata.json in it or in its data folder)")
     known = task or _task_of_name(path)
@@ -213,6 +222,19 @@ def _read(
     return _Part(packed, known)
 
 
+def _note_unregistered(folder: MinariFolder) -> None:
+    """A set that himatch wrote names its task; where that is not registered, its features are not known."""
+    written = folder.metadata.get("himatch")
+    name = written.get("task") if isinstance(written, dict) else None
+    if isinstance(name, str) and name != UNNAMED:
+        warnings.warn(
+            f"{folder.data}: the set belongs to task {listed([name])}, which is not registered here; --import FILE.py "
+            "(in Python, importing the file) makes it and its features known",
+            HimatchWarning,
+            2,
+        )
+
+
 def _task_of_name(path: Path) -> Task | None:
     """D4RL's file names start with the task: ``hopper_medium_expert-v2.hdf5``, ``hopper-medium-v2.pkl``."""
     for name in sorted(task_names(), key=len, reverse=True):
@@ -223,7 +245,7 @@ def _task_of_name(path: Path) -> Task | None:
 
 def _anonymous_task(packed: Packed) -> Task:
     return Task(
-        name="unnamed",
+        name=UNNAMED,
         horizon=int(packed.lengths.max(initial=1)),
         observation_width=packed.observations.shape[1] or None,
         action_width=packed.actions.shape[1] or None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import tomllib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -82,6 +82,11 @@ def read_table(path: Path, task: Task | None, allocate: Allocate, columns: Mappi
         is_csv = path.suffix.lower() == ".csv"
         names = _csv_names(path) if is_csv else _parquet_names(path)
         if mapping.episode not in names:
+            if is_csv and any(";" in name for name in names):
+                raise DataError(
+                    f"{where}: its columns are separated by semicolons; write commas between columns and points in "
+                    "decimals"
+                )
             raise DataError(
                 f"{where}: no column {mapping.episode!r} that says which episode a row belongs to "
                 f"(columns: {listed(names)}); name it with --columns.episode or in a TOML file beside the table"
@@ -98,8 +103,10 @@ def read_table(path: Path, task: Task | None, allocate: Allocate, columns: Mappi
         observations = [i for i in observations if i not in used]
         actions = [i for i in actions if i not in used]
         numeric = [*observations, *actions, *special.values()]
-        load = _csv_columns if is_csv else _parquet_columns
-        numbers, words = load(path, names, numeric, list(texts.values()))
+        if is_csv:
+            numbers, words = _csv_columns(path, names, numeric, list(texts.values()), special.get("step"))
+        else:
+            numbers, words = _parquet_columns(path, names, numeric, list(texts.values()))
     if numbers.size == 0:
         raise DataError(f"{where}: the table has no rows")
     a, b = len(observations), len(observations) + len(actions)
@@ -134,9 +141,17 @@ def _episode_rows(episode: NDArray[Any], step: NDArray[Any] | None, where: str) 
     result = []
     for name, parts in groups.items():
         rows = np.concatenate(parts)
-        if step is not None and (np.diff(step[rows]) <= 0).any():
-            row = int(rows[int(np.argmax(np.diff(step[rows]) <= 0)) + 1])
-            raise DataError(f"{where}: episode {name!r} steps backwards in row {row + 1}; sort the table by step")
+        if step is not None:
+            rows = rows[np.argsort(step[rows], kind="stable")]
+            if np.isnan(step[rows[-1]]):  # these come last
+                raise DataError(f"{where}: episode {name!r} has no step in row {rows[-1] + 1}; fill it in")
+            twice = np.flatnonzero(np.diff(step[rows]) == 0)
+            if len(twice):
+                first, second = (int(row) + 1 for row in rows[twice[0] : twice[0] + 2])
+                raise DataError(
+                    f"{where}: episode {name!r} has the same step in rows {first} and {second}; give every episode its "
+                    "own name and every row of it its own step"
+                )
         result.append(rows)
     return result
 
@@ -158,15 +173,51 @@ def _csv_names(path: Path) -> list[str]:
 
 
 def _csv_columns(
-    path: Path, _names: list[str], numeric: list[int], texts: list[int]
+    path: Path, names: list[str], numeric: list[int], texts: list[int], step: int | None
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    def load(usecols: list[int], dtype: Any) -> NDArray[Any]:
+    readers: dict[int | str, Callable[[str], float]] = {} if step is None else {step: _moment}
+
+    def load(usecols: list[int], dtype: Any, **more: Any) -> NDArray[Any]:
         with path.open(newline="", encoding="utf-8-sig") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an empty table is reported by the caller
             next(csv.reader(file), None)  # the header, which may hold quoted line breaks
-            return np.loadtxt(file, dtype=dtype, delimiter=",", quotechar='"', comments=None, usecols=usecols, ndmin=2)
+            layout: dict[str, Any] = {"delimiter": ",", "quotechar": '"', "comments": None, "ndmin": 2}
+            return np.asarray(np.loadtxt(file, dtype=dtype, usecols=usecols, **layout, **more))
 
-    return load(numeric, np.float64), load(texts, np.str_)
+    try:
+        return load(numeric, np.float64, converters=readers), load(texts, np.str_)
+    except ValueError as reason:
+        place = _wrong_cell(path, names, {i: readers.get(i, float) for i in numeric})
+        if place is None:
+            raise
+        raise DataError(f"{path}: {place}") from reason
+
+
+def _moment(cell: str) -> float:
+    """A step as a number, or an ISO time in nanoseconds, as Parquet's times are."""
+    try:
+        return float(cell)
+    except ValueError:
+        if not cell[:4].isdigit():  # NumPy would understand "today"
+            raise
+        return float(np.datetime64(cell.strip(), "ns").astype(np.int64))
+
+
+def _wrong_cell(path: Path, names: list[str], readers: Mapping[int, Callable[[str], float]]) -> str | None:
+    """What is wrong with the first row that cannot be read."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = csv.reader(file)
+        next(rows, None)
+        for number, row in enumerate(filter(None, rows), 1):
+            if len(row) <= max(readers):
+                return f"row {number} has {len(row)} columns, the header has {len(names)}"
+            for i, reader in readers.items():
+                try:
+                    reader(row[i])
+                except ValueError:
+                    cell = f"holds {listed([repr(row[i])])}, which is no number" if row[i].strip() else "is empty"
+                    return f"column {listed([names[i]])} {cell} in row {number}; mend the row or drop its episode"
+    return None
 
 
 def _parquet_names(path: Path) -> list[str]:
@@ -177,10 +228,17 @@ def _parquet_columns(
     path: Path, names: list[str], numeric: list[int], texts: list[int]
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
     table = _parquet().read_table(path, columns=[names[i] for i in dict.fromkeys([*numeric, *texts])])
-    numbers = [np.asarray(table[names[i]].to_numpy(), dtype=np.float64) for i in numeric]
+    numbers = [_parquet_numbers(table[names[i]].to_numpy()) for i in numeric]
     # A null is an empty cell, as in CSV.
     words = [np.array(["" if w is None else str(w) for w in table[names[i]].to_pylist()], dtype=np.str_) for i in texts]
     return np.stack(numbers, axis=1), np.stack(words, axis=1)
+
+
+def _parquet_numbers(column: NDArray[Any]) -> NDArray[np.float64]:
+    numbers = np.asarray(column, dtype=np.float64)
+    if column.dtype.kind == "M":  # a null is the smallest number then
+        numbers = np.where(np.isnat(column), np.nan, numbers)
+    return numbers
 
 
 def _parquet() -> Any:

@@ -20,6 +20,7 @@ from himatch.data.minari import MAIN_FILE, METADATA
 from himatch.errors import DataError
 from himatch.files import new_folder
 from himatch.tasks import Task
+from himatch.tasks.registry import has_versions
 from himatch.types import Trajectory
 
 
@@ -136,6 +137,9 @@ def _metadata(dataset: TrajectoryDataset, name: str, description: str) -> dict[s
     safe = re.sub(r"[^-\w]", "-", name)
     low = -np.inf if task.action_low is None else task.action_low
     high = np.inf if task.action_high is None else task.action_high
+    env_id = dataset.env_id
+    if env_id is None and task.env_id is not None and not has_versions(task.env_id):
+        env_id = task.env_id  # of several versions, the task's would be a guess
     metadata: dict[str, Any] = {
         "total_episodes": len(dataset),
         "total_steps": dataset.steps,
@@ -148,19 +152,19 @@ def _metadata(dataset: TrajectoryDataset, name: str, description: str) -> dict[s
         "himatch": {
             "version": __version__,
             "task": task.name,
-            "env_id": dataset.env_id,
+            "env_id": env_id,
             "rewards": dataset.has_rewards,
             "content_hash": dataset.content_hash,
         },
     }
-    env_spec = _env_spec(dataset.env_id, task)
+    env_spec = _env_spec(env_id, task)
     if env_spec is not None:
         metadata["env_spec"] = env_spec
     return metadata
 
 
 def _env_spec(env_id: str | None, task: Task) -> str | None:
-    """The recording environment where the source named it; the task's own would be a guess for anything else."""
+    """The recording environment as Gymnasium's JSON, where it can be had."""
     if env_id is None:
         return None
     import gymnasium

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from himatch.errors import HimatchError
-from himatch.files import new_file
+from himatch.files import check_picture, new_file
 from himatch.inspection.report import GROUP_SIZE, DatasetReport, FeatureReport
 
 if TYPE_CHECKING:
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 # Okabe-Ito: told apart by colour-blind readers and in print.
 COLORS = {"best": "#009E73", "middle": "#E69F00", "worst": "#D55E00", "all": "#999999"}
 MOST_PANELS = 11
-FORMATS = (".png", ".pdf", ".svg")
 
 
 def plot_report(report: DatasetReport, path: str | Path) -> Path:
     """Draw returns by rank and one panel per feature into a PNG, PDF or SVG file."""
     path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise HimatchError(f"{path}: a picture must end in {', '.join(FORMATS)}")
+    check_picture(path)
     from matplotlib.figure import Figure  # slow to import; no pyplot, so no display and no global state
 
     features = report.features[:MOST_PANELS]
     panels = len(features) + (report.sorted_returns is not None)
+    if not panels:
+        raise HimatchError("there is nothing to draw: no rewards, and every feature failed")
     columns = min(3, panels)
     rows = -(-panels // columns)
     figure = Figure(figsize=(4.4 * columns, 3.1 * rows + 0.9), layout="constrained")

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from himatch.bins import Bins
 from himatch.data import TrajectoryDataset
-from himatch.errors import HimatchError
+from himatch.errors import DataError, HimatchError
 from himatch.features import feature_names, resolve_feature
+from himatch.tasks.locomotion import LOCOMOTION
+from himatch.tasks.registry import environment_name, has_versions
 
 GROUP_SIZE = 5  # episodes in each of best, middle and worst, as in the paper's figure
 GROUPS = ("best", "middle", "worst")
@@ -39,7 +41,7 @@ class FeatureReport:
 
 @dataclass(frozen=True)
 class DatasetReport:
-    """Everything ``data inspect`` shows."""
+    """Everything ``data inspect`` shows; ``failed`` has the features that cannot be computed, with the reason."""
 
     source: str
     task: str
@@ -58,6 +60,7 @@ class DatasetReport:
     sorted_returns: list[float] | None
     groups: dict[str, list[int]]
     features: list[FeatureReport]
+    failed: dict[str, str]
     warnings: list[str]
 
     def as_json(self) -> dict[str, Any]:
@@ -73,8 +76,15 @@ def inspect_dataset(
         raise HimatchError("there are no episodes to inspect")
     task, lengths = dataset.task, dataset.lengths
     groups = _groups(dataset)
-    names = features or feature_names(task, has_rewards=dataset.has_rewards) or ("state",)
-    reports = [report for name in names for report in _feature_reports(dataset, name, groups)]
+    reports: list[FeatureReport] = []
+    failed: dict[str, str] = {}
+    for name in features or feature_names(task, has_rewards=dataset.has_rewards) or ("state",):
+        try:
+            reports += _feature_reports(dataset, name, groups)
+        except DataError as reason:
+            if features:
+                raise
+            failed[name] = str(reason)  # nobody has asked for this one; the others are shown
     returns = _spread(dataset.returns) if dataset.has_rewards else None
     normalized = None
     if returns is not None and task.reference_returns is not None:
@@ -101,7 +111,8 @@ def inspect_dataset(
         sorted_returns=np.sort(dataset.returns).tolist() if dataset.has_rewards else None,
         groups=groups,
         features=reports,
-        warnings=[*warnings, *_remarks(dataset, reports)],
+        failed=failed,
+        warnings=[*warnings, *failed.values(), *_remarks(dataset, reports)],
     )
 
 
@@ -165,16 +176,12 @@ def _megabytes(dataset: TrajectoryDataset) -> float:
 def _remarks(dataset: TrajectoryDataset, reports: list[FeatureReport]) -> list[str]:
     """What a user should know before training on this."""
     task, remarks = dataset.task, []
-    if dataset.lengths.max() > task.horizon:
-        remarks.append(
-            f"the longest episode has {dataset.lengths.max()} steps, task {task.name} names a horizon of {task.horizon}"
-        )
     if not dataset.has_rewards:
         remarks.append("no rewards: returns, DT on rewards and the paper's split are not available")
-    if dataset.env_id is None and task.env_id is not None:
+    if dataset.env_id is None and task.env_id is not None and has_versions(task.env_id):
         remarks.append(
-            f"the source does not say which version of {task.env_id.rpartition('-v')[0]} it was recorded in "
-            "(D4RL's own files: v2-era physics, nearest today v4)"
+            f"the source does not say which version of {environment_name(task.env_id)} it was recorded in"
+            + (" (D4RL's own files: v2-era physics, nearest today v4)" if task in LOCOMOTION else "")
         )
     if len(dataset) < 15:
         remarks.append(f"{len(dataset)} episodes are too few for the paper's split, which needs 15")

@@ -70,6 +70,8 @@ def _features(report: DatasetReport) -> Table:
     for feature in report.features[:MOST_FEATURES]:
         numbers = (feature.minimum, feature.mean, feature.maximum, feature.std, feature.spread)
         table.add_row(feature.name, *map(_number, numbers), sparkline(feature.distributions["all"]))
+    for name in report.failed:  # why is among the warnings below
+        table.add_row(name, "failed")
     if len(report.features) > MOST_FEATURES:
         table.add_row(f"... {len(report.features) - MOST_FEATURES} more (--json has them all)")
     return table
