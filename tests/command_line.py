@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 Result = tuple[int, str, str]
 """Exit code, output, error output."""
@@ -17,3 +20,21 @@ def assert_refused(result: Result, *fragments: str) -> None:
     assert len(err.splitlines()) == 1
     for fragment in fragments:
         assert fragment in err
+
+
+@contextmanager
+def fresh_modules(folder: Path) -> Iterator[None]:
+    """Files below the folder are imported anew inside, as by a new process, and forgotten afterwards."""
+
+    def below() -> set[str]:
+        files = {name: str(getattr(module, "__file__", None)) for name, module in sys.modules.items()}
+        return {name for name, file in files.items() if file.startswith(str(folder))}
+
+    path, hidden = list(sys.path), {name: sys.modules.pop(name) for name in below()}
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        for name in below():
+            del sys.modules[name]
+        sys.modules.update(hidden)

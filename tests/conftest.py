@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from command_line import Result, Run
+from command_line import Result, Run, fresh_modules
 from hypothesis import HealthCheck, settings
 from random_episodes import episode
 
@@ -21,6 +22,13 @@ settings.register_profile(
 )
 settings.load_profile("default")
 torch.set_num_threads(1)  # tests run side by side
+
+
+@pytest.fixture(autouse=True)
+def own_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a test imports from files of its own (``--import``) is forgotten with it."""
+    with fresh_modules(tmp_path_factory.getbasetemp()):
+        yield
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from typing import Any
 import gymnasium
 import pytest
 import tyro
+from command_line import fresh_modules
 
 from himatch.aggregators import AGGREGATORS
 from himatch.cli import main
@@ -142,7 +143,8 @@ def as_a_process() -> Iterator[None]:
     known: list[dict[str, Any]] = [registry._registry, gymnasium.registry, AGGREGATORS, METHODS]  # type: ignore[list-item]
     before = [dict(names) for names in known]
     try:
-        yield
+        with fresh_modules(Path.cwd()):
+            yield
     finally:
         for names, old in zip(known, before, strict=True):
             names.clear()

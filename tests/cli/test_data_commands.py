@@ -167,6 +167,28 @@ def test_tasks_of_the_users_own_are_imported(run, log, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("content", "fragments"),
+    [
+        ("import sys; sys.exit(0)", ("calls sys.exit(0)",)),
+        ("1 / 0", ("failed: ZeroDivisionError: division by zero",)),
+        ("import himatch; himatch.register_task('x')", ("task x: give a horizon",)),
+    ],
+)
+def test_an_imported_file_that_fails_is_one_line_and_exit_code_2(run, log, content, fragments, tmp_path):
+    (tmp_path / "failing_tasks.py").write_text(content)
+    assert_refused(run("data", "inspect", log, "--import", tmp_path / "failing_tasks.py"), *fragments)
+
+
+def test_a_set_of_a_task_that_is_not_registered_says_so(run, log, tmp_path):
+    dataset = hm.load_dataset(log, hm.Task("robot", 50))
+    code, out, err = run("data", "inspect", hm.write_minari(dataset, tmp_path / "robot-v0"), "--json")
+    assert (code, err) == (0, "")
+    assert any(
+        "belongs to task robot, which is not registered here; --import" in w for w in json.loads(out)["warnings"]
+    )
+
+
+@pytest.mark.parametrize(
     ("arguments", "fragments"),
     [
         (("nowhere.hdf5",), ("nowhere.hdf5: no such file or folder", "minari:ID")),

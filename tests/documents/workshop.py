@@ -8,6 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from command_line import fresh_modules
 from random_episodes import episode
 from untrained import fallen_hoppers
 
@@ -53,7 +54,8 @@ def furnish(folder: Path, page: str) -> None:
     """Put the files there that a page names without making them."""
     rng = np.random.default_rng(0)
     (folder / "my_tasks.py").write_text(TASKS)
-    import_tasks(str(folder / "my_tasks.py"))  # Gymnasium knows the arm, as it would on its owner's machine
+    with fresh_modules(folder):  # a page may write a file of that name itself
+        import_tasks(str(folder / "my_tasks.py"))  # Gymnasium knows the arm, as it would on its owner's machine
     (folder / "my_policy.py").write_text(POLICY)
     names = [*(f"q_{i}" for i in range(4)), *(f"dq_{i}" for i in range(4)), "u_0", "u_1"]
     same = [*(f"obs_{i}" for i in range(8)), "act_0", "act_1"]  # the columns under the default names too

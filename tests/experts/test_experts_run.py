@@ -197,7 +197,7 @@ def test_starting_with_agents_of_another_run(
         (("point", "--steps", 0), ("at least 1",)),
         (("point", "--looks", 0), ("at least 1",)),
         (("point", "--copies", 0), ("copies must be at least 1",)),
-        (("point", "--device", "abacus"), ("cuda or cpu", "abacus")),
+        (("point", "--device", "abacus"), ("unknown device 'abacus'",)),
         (("point:bonus",), ("TASK:name=number",)),
         (("point:bonus=much",), ("TASK:name=number",)),
         (("point:malus=1",), ("does not take the settings", "malus")),

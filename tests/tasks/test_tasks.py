@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+import json
 from pathlib import Path
 
 import gymnasium
@@ -16,9 +17,8 @@ from himatch.tasks.spaces import environment_facts
 
 
 @pytest.fixture(autouse=True)
-def clean_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registry", dict(registry._registry))
-    return
 
 
 @pytest.mark.parametrize("task", LOCOMOTION, ids=lambda task: task.name)
@@ -148,6 +148,77 @@ def test_import_of_a_file_registers_its_tasks(tmp_path: Path) -> None:
     for missing in ("nowhere.py", "no_such_module_at_all"):
         with pytest.raises(TaskError, match="no such"):
             import_tasks(missing)
+
+
+def test_a_file_is_a_module_that_gymnasium_and_its_neighbours_find(tmp_path: Path) -> None:
+    (tmp_path / "winch.py").write_text(
+        "import gymnasium, himatch\n"
+        "from winch_parts import Base\n"
+        "class Winch(Base):\n"
+        "    pass\n"
+        "gymnasium.register('Winch-v0', 'winch:Winch', max_episode_steps=12)\n"
+        "himatch.register_task('winch', env_id='Winch-v0')\n"
+    )
+    (tmp_path / "winch_parts.py").write_text(
+        "import gymnasium\n"
+        "class Base(gymnasium.Env):\n"
+        "    observation_space = gymnasium.spaces.Box(-1, 1, (4,))\n"
+        "    action_space = gymnasium.spaces.Box(-1, 1, (2,))\n"
+    )
+    try:
+        import_tasks(str(tmp_path / "winch.py"))
+    finally:
+        gymnasium.registry.pop("Winch-v0", None)
+    assert hm.get_task("winch").horizon == 12
+
+
+@pytest.mark.parametrize("name", ["counted.py", "json.py", "two.dots.py", "some words.py"])
+def test_a_file_runs_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("from pathlib import Path\nPath('runs').open('xb').close()\n")
+    for way in (name, str(tmp_path / name), f"./{name}"):
+        import_tasks(way)  # a second run would find the file there
+    assert (tmp_path / "runs").exists()
+    assert json.loads("3") == 3
+    assert importlib.import_module("json") is json
+
+
+def test_a_module_in_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tasks_here.py").write_text("import himatch\nhimatch.register_task('here', horizon=7)\n")
+    import_tasks("tasks_here")
+    assert hm.get_task("here").horizon == 7
+
+
+def test_files_of_one_name_in_two_folders_both_run(tmp_path: Path) -> None:
+    for name in ("left", "right"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "same_name.py").write_text(f"import himatch\nhimatch.register_task({name!r}, horizon=7)\n")
+        import_tasks(str(tmp_path / name / "same_name.py"))
+        assert hm.get_task(name).horizon == 7
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("import sys\nsys.exit(3)", r"calls sys.exit\(3\)"),
+        ("raise RuntimeError('no\\nway')", "failed: RuntimeError: no$"),
+        ("raise KeyError", "failed: KeyError: $"),
+        ("def", "failed: SyntaxError: "),
+        ("import no_such_neighbour", "failed: No module named 'no_such_neighbour'"),
+    ],
+)
+@pytest.mark.parametrize("name", ["failing.py", "json.py"])
+def test_a_file_that_fails_is_one_line_and_can_be_mended(
+    name: str, content: str, complaint: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(TaskError, match=complaint) as caught:
+        import_tasks(str(tmp_path / name))
+    assert len(str(caught.value).splitlines()) == 1
+    (tmp_path / name).write_text("import himatch\nhimatch.register_task('mended', horizon=7)\n")
+    import_tasks(str(tmp_path / name))
+    assert hm.get_task("mended").horizon == 7
 
 
 def test_tasks_come_from_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:

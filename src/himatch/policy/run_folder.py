@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from himatch.errors import DataError, HimatchError, TaskError
+from himatch.errors import DataError, TaskError
 from himatch.tasks import Task, get_task
 
 RUN, NORMALIZERS, EPISODES = "run.json", "normalizers.safetensors", "episodes.safetensors"
@@ -95,9 +95,9 @@ def task_from_spec(spec: dict[str, Any]) -> Task:
     except TaskError:
         stored = StoredTask(**spec)
     if stored.functions:
-        raise HimatchError(
-            f"this run belongs to task {stored.name!r}, whose feature {stored.functions[0]!r} is a function; register "
-            "the task first (--import FILE.py)"
+        raise TaskError(
+            f"task {stored.name!r} is not registered, and its feature {stored.functions[0]!r} is a function, which no "
+            "run holds; register the task first: --import FILE.py, or in Python import that file"
         )
     fields = {k: v for k, v in spec.items() if k not in ("coordinates", "functions", "reference_returns")}
     references = tuple(stored.reference_returns) if stored.reference_returns else None

@@ -13,7 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from himatch.errors import TaskError
 
 FeatureFunction = Callable[[NDArray[np.float32], NDArray[np.float32], "NDArray[np.float32] | None"], ArrayLike]
-"""A user's feature: ``(observations (T, obs), actions (T, act), rewards (T,) or None) -> (T,) or (T, d)``."""
+"""A user's feature: ``(observations (T, obs), actions (T, act), rewards (T,) or None) -> (T,) or (T, d)``.
+
+Row t may look at other steps of the episode, but then it is not known before the end, as closed conditioning needs it.
+"""
 
 FeatureSource = int | Sequence[int] | FeatureFunction
 """Where a named feature comes from: an observation coordinate, several of them, or a function."""
