@@ -5,6 +5,12 @@ with code 2; in Python it is an ordinary ``ValueError``.
 """
 
 
+def one_line(reason: BaseException) -> str:
+    """What somebody else's code raised, for a message: its kind and the first line of what it says."""
+    said = str(reason).strip()
+    return f"{type(reason).__name__}: {said.splitlines()[0]}" if said else type(reason).__name__
+
+
 class HimatchError(ValueError):
     """Bad input. The message is written for the person who made it."""
 

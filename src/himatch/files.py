@@ -13,11 +13,13 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from himatch.errors import DataError, HimatchError
+
+PICTURES = (".png", ".pdf", ".svg")
 
 # What h5py, NumPy, pyarrow and json raise for a damaged file. Programming errors (AttributeError, NameError) pass.
 _DAMAGE = (
@@ -74,7 +76,27 @@ def new_file(target: Path) -> Iterator[Path]:
             yield partial
             partial.replace(target)
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # it is not there, or nor is its folder, which has been said
+            partial.unlink()
+
+
+def check_target(target: Path) -> None:
+    """Refuse a file that could not be written, before anybody waits for what goes into it."""
+    with _writing(target):
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "")
+        place = next(folder for folder in target.absolute().parents if folder.exists())
+        if not place.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "")
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, "")
+
+
+def check_picture(target: Path) -> None:
+    """The same for a picture, by the ending of whose name it is known how to draw it."""
+    if target.suffix.lower() not in PICTURES:
+        raise HimatchError(f"{target}: a picture must end in {', '.join(PICTURES)}")
+    check_target(target)
 
 
 @contextmanager
@@ -85,6 +107,7 @@ def _writing(target: Path) -> Iterator[None]:
         cause = {
             errno.ENOSPC: "the disk is full",
             errno.EACCES: "no permission to write there",
+            errno.EISDIR: "it is a folder; name a file in it",
             errno.EROFS: "that file system is read-only",
             errno.ENOTDIR: "a part of that path is a file, not a folder",
             errno.EEXIST: "a part of that path is a file, not a folder",

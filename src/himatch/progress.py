@@ -32,7 +32,13 @@ def progress_bar(
         def update(done: int, rate: float, note: str = "", total: int | None = None) -> None:
             progress.update(task, completed=done, note=note, rate=rate, total=total)
 
-        yield update
+        try:
+            yield update
+        except BaseException:
+            if progress.tasks[0].completed == done:  # a bar that never moved says nothing beside the error
+                progress.live.transient = progress.disable = True
+                progress.live.stop()
+            raise
 
 
 @contextmanager

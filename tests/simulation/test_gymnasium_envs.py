@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from himatch.errors import HimatchError, SimulationError
 from himatch.simulation import make_simulator
 from himatch.simulation.batched import BatchedSimulator
-from himatch.simulation.gymnasium_envs import GymnasiumSimulator
+from himatch.simulation.gymnasium_envs import GymnasiumSimulator, MakeEnv
 from himatch.tasks import Task
 
 PENDULUM = Task(name="pendulum", env_id="Pendulum-v1", horizon=40)
@@ -108,3 +109,90 @@ def test_each_environment_may_have_its_own_settings() -> None:
     np.testing.assert_array_equal(first[0], first[1])
     after = simulator.step(np.zeros((2, 1)))
     assert after.observations[0, 2] != after.observations[1, 2]
+
+
+# -- environments that go wrong -------------------------------------------------------------------------------------
+
+
+def broken(call: str, does: Callable[[Any], object], *, from_step: int = 0) -> MakeEnv:
+    """Makes an environment whose ``call`` does that with what it should return, or with whatever it is given."""
+
+    class Broken(Countdown):
+        steps = -1
+
+    def reset(self: Any, *, seed: int | None = None, options: object = None) -> object:
+        found = Countdown.reset(self, seed=seed)
+        return does(found) if call == "reset" else found
+
+    def step(self: Any, action: NDArray[np.float32]) -> object:
+        found = Countdown.step(self, action)
+        self.steps += 1
+        return does(found) if call == "step" and self.steps >= from_step else found
+
+    Broken.reset, Broken.step = reset, step  # type: ignore[method-assign, assignment]
+    return Broken
+
+
+def failing(_: object) -> object:
+    raise RuntimeError("motor bus down\nand more")
+
+
+class Unseeded(Countdown):
+    def reset(self) -> tuple[NDArray[np.float32], dict[str, Any]]:  # type: ignore[override]
+        return super().reset(seed=5)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (broken("reset", failing), r"Broken: reset\(seed=...\) failed with RuntimeError: motor bus down; mend"),
+        (broken("step", failing), r"Broken: step\(action\) failed with RuntimeError: motor bus down; mend"),
+        (Unseeded, r"Unseeded: reset.*failed with TypeError.*'seed'; Gymnasium's reset\(seed=...\) returns obs"),
+        (broken("reset", lambda found: found[0]), "reset.*returned one ndarray; Gymnasium's returns observation, in"),
+        (broken("step", lambda found: found[:4]), "step.*returned 4 values; Gymnasium's returns observation, rew"),
+        (broken("reset", lambda found: (np.zeros(3), {})), r"reset.*observation of shape \(3,\), not \(1,\) as its"),
+        (broken("step", lambda found: (np.zeros(2), *found[1:])), r"step.*observation of shape \(2,\), not \(1,\)"),
+        (broken("step", lambda found: (found[0], "much", *found[2:])), "step.*failed with ValueError.*returns obs"),
+        (broken("reset", lambda found: (found[0] * np.nan, {})), "the observation of simulation 0 .*after 0 steps;"),
+        (
+            broken("step", lambda found: (found[0] * np.nan, *found[1:]), from_step=2),
+            "Broken: the observation of simulation 0 holds NaN .* after 3 steps; mend the environment",
+        ),
+        (
+            broken("step", lambda found: (np.array([1e200]), *found[1:])),
+            "the observation of simulation 0 holds .*beyond single precision.* after 1 steps",
+        ),
+        (
+            broken("step", lambda found: (found[0], np.inf, *found[2:]), from_step=1),
+            "Broken: the reward of simulation 0 holds NaN or infinity .* after 2 steps; mend the environment",
+        ),
+        (lambda: failing(None), "environment of countdown cannot be made: RuntimeError: motor bus down"),
+        (lambda: 3, "gave int, no gymnasium.Env"),
+    ],
+)
+def test_what_an_environment_does_wrong_is_one_line(make: MakeEnv, message: str) -> None:
+    def play() -> None:
+        simulator = make_simulator(Task(name="countdown", horizon=6), 1, make_env=make)
+        simulator.reset([5])
+        for _ in range(4):
+            simulator.step(np.zeros((1, 1)))
+
+    with pytest.raises(SimulationError, match=message) as caught:
+        play()
+    assert "\n" not in str(caught.value)
+
+
+def test_what_gymnasiums_wrappers_stumble_over_is_explained() -> None:
+    gymnasium.register("FourValues-v0", broken("step", lambda found: found[:4]))
+    simulator = make_simulator(Task(name="four", env_id="FourValues-v0", horizon=5), 1)
+    simulator.reset([3])
+    with pytest.raises(SimulationError, match=r"FourValues-v0: step.*expected 5, got 4.*returns observation, reward, "):
+        simulator.step(np.zeros((1, 1)))
+    gymnasium.registry.pop("FourValues-v0")
+
+
+def test_no_message_names_an_argument_that_matching_does_not_have() -> None:
+    with pytest.raises(SimulationError, match=r"registers it first.*\(env=...\)$"):
+        make_simulator(Task(name="test", env_id="NoSuchEnv-v0", horizon=5), 1)
+    with pytest.raises(SimulationError, match="has no environment; register it with an env_id"):
+        make_simulator(Task(name="test", horizon=5), 1)

@@ -89,6 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
         )
         sys.exit(run(command))
+    except KeyboardInterrupt:  # before the command had begun
+        print("himatch: interrupted", file=sys.stderr)
+        sys.exit(130)
     except BrokenPipeError:  # somebody read enough of it (himatch ... | head)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import tyro
@@ -52,7 +54,9 @@ class List:
         for card in cards:
             if card.choice:
                 console.print(f"{card.name}: {card.choice}", soft_wrap=True)
-        console.print(f'himatch match {first.name} --target "..." or himatch.load("{first.name}") uses one')
+        name = first.name if self.folder is None else str(Path(self.folder) / first.name)
+        usage = f'himatch match {shlex.quote(name)} --target "..." or himatch.load("{name}") uses one'
+        console.print(usage, markup=False, soft_wrap=True)
 
 
 @dataclass

@@ -24,6 +24,7 @@ from himatch.experts.run import (
 from himatch.experts.sac import SAC, SACConfig
 from himatch.experts.stage import Stage, action_range
 from himatch.files import add_row, read_rows, reading, write_json, write_rows
+from himatch.nn.devices import find_device
 from himatch.nn.tensors import versions, write_tensors
 from himatch.progress import interruptible, progress_bar
 from himatch.tasks import Task, get_task
@@ -71,7 +72,7 @@ def train_experts(
         raise HimatchError(f"steps and looks must be at least 1, got {steps} and {looks}")
     if seed < 0 or min(agent.seed for agent in agents) < 0:
         raise HimatchError("seeds must be 0 or more")
-    place, tasks = _device(device), [_checked_task(agent.task) for agent in agents]
+    place, tasks = find_device(device), [_checked_task(agent.task) for agent in agents]
     other = None if start is None else StartingRun(Path(start), agents)
     if other is None:
         widest = [max(getattr(task, f"{what}_width") for task in tasks) for what in ("observation", "action")]
@@ -94,16 +95,6 @@ def train_experts(
         write_json(folder / RUN, description | {"versions": versions()})
     _Loop(stage, folder, steps, looks, counts).go(seed, minutes, quiet)
     return folder
-
-
-def _device(name: str | None) -> torch.device:
-    try:
-        place = torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError:
-        raise HimatchError(f"the device must be cuda or cpu, got {name!r}") from None
-    if place.type == "cuda" and not torch.cuda.is_available():
-        raise HimatchError("PyTorch finds no GPU here; train with --device cpu")
-    return place
 
 
 def _checked_task(name: str) -> Task:

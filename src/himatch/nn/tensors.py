@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -26,9 +26,18 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], **facts: str) -> None:
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read tensors; a missing, cut or foreign file is refused by name."""
     if not path.is_file():
-        raise DataError(f"{path} is missing; the run folder is incomplete")
+        raise DataError(f"{path} is missing; the run folder is incomplete (himatch train --resume goes on with a run)")
     try:
         return load_file(path)
+    except (SafetensorError, OSError, ValueError) as reason:
+        raise DataError(f"{path}: damaged or cut short ({str(reason).splitlines()[0]}); train again") from None
+
+
+def read_facts(path: Path) -> dict[str, str]:
+    """What was written beside the tensors."""
+    try:
+        with safe_open(path, "pt") as stored:
+            return stored.metadata() or {}
     except (SafetensorError, OSError, ValueError) as reason:
         raise DataError(f"{path}: damaged or cut short ({str(reason).splitlines()[0]}); train again") from None
 

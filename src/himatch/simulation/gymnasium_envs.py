@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from himatch.errors import SimulationError
+from himatch.errors import HimatchError, SimulationError, one_line
 from himatch.simulation.episodes import Episodes
 from himatch.simulation.simulator import Transition
 from himatch.tasks import Task
@@ -18,6 +19,19 @@ from himatch.tasks.notices import quiet_loading
 from himatch.tasks.spaces import vector_width
 
 MakeEnv = Callable[[], gymnasium.Env[Any, Any]]
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+class _Call(NamedTuple):
+    """A function of environments, and what Gymnasium has it return."""
+
+    name: str
+    returns: tuple[str, ...]
+
+
+RESET = _Call("reset(seed=...)", ("observation", "info"))
+STEP = _Call("step(action)", ("observation", "reward", "terminated", "truncated", "info"))
 
 
 class GymnasiumSimulator:
@@ -29,8 +43,9 @@ class GymnasiumSimulator:
     def __init__(self, task: Task, makers: Sequence[MakeEnv]) -> None:
         self.task, self.count = task, len(makers)
         with quiet_loading():
-            self._envs = [make() for make in makers]
-        name = task.env_id or task.name
+            self._envs = [_made(make, task.env_id or task.name) for make in makers]
+        first = self._envs[0]
+        name = self._name = type(first.unwrapped).__name__ if first.spec is None else first.spec.id
         widths = {
             (
                 vector_width(env.observation_space, f"the observation of {name}"),
@@ -61,9 +76,12 @@ class GymnasiumSimulator:
         """Start new episodes with these seeds."""
         chosen = self._episodes.checked_ids(ids)
         numbers = self._episodes.checked_seeds(seeds, chosen)
-        self._observations = self._observations.copy()
-        for simulation, seed in zip(chosen.tolist(), numbers, strict=True):
-            self._observations[simulation], _ = self._envs[simulation].reset(seed=seed)
+        observations = self._observations.copy()
+        with self._calling(RESET):
+            for simulation, seed in zip(chosen.tolist(), numbers, strict=True):
+                observations[simulation], _ = self._checked(self._envs[simulation].reset(seed=seed), RESET)
+        self._check_finite("observation", observations, np.zeros(self.count, np.int64))
+        self._observations = observations
         if numbers:
             self._episodes.begin(chosen)
         return self._observations[chosen]
@@ -77,8 +95,12 @@ class GymnasiumSimulator:
         sent = self._episodes.checked_actions(actions, self.action_width)
         observations, rewards = self._observations.copy(), np.zeros(self.count)
         terminated, truncated = np.zeros((2, self.count), dtype=np.bool_)
-        for i in self._episodes.ids.tolist():
-            observations[i], rewards[i], terminated[i], truncated[i], _ = self._envs[i].step(sent[i])
+        with self._calling(STEP):
+            for i in self._episodes.ids.tolist():
+                found = self._checked(self._envs[i].step(sent[i]), STEP)
+                observations[i], rewards[i], terminated[i], truncated[i], _ = found
+        self._check_finite("observation", observations, self._episodes.elapsed + 1)
+        self._check_finite("reward", rewards, self._episodes.elapsed + 1)
         self._episodes.advance(terminated, truncated)
         self._observations = observations
         return Transition(observations, rewards, self._episodes.terminated, self._episodes.truncated)
@@ -87,6 +109,57 @@ class GymnasiumSimulator:
         """Close every environment."""
         for env in self._envs:
             env.close()
+
+    # -- what an environment may do wrong ---------------------------------------------------------------------------
+
+    @contextmanager
+    def _calling(self, call: _Call) -> Iterator[None]:
+        try:
+            yield
+        except HimatchError:
+            raise
+        except Exception as reason:  # it is the user's code, whatever it raises
+            hint = "mend the environment"
+            if isinstance(reason, (TypeError, ValueError)):  # as Gymnasium's wrappers do that unpack something else
+                hint = f"Gymnasium's {call.name} returns {', '.join(call.returns)}"
+            raise SimulationError(f"{self._name}: {call.name} failed with {one_line(reason)}; {hint}") from reason
+
+    def _checked(self, found: Any, call: _Call) -> Any:
+        """What a call returned, with an observation of the right shape."""
+        several = isinstance(found, (tuple, list))
+        if not several or len(found) != len(call.returns):
+            kind = f"{len(found)} values" if several else f"one {type(found).__name__}"
+            raise SimulationError(
+                f"{self._name}: {call.name} returned {kind}; Gymnasium's returns {', '.join(call.returns)}"
+            )
+        shape, wanted = np.shape(found[0]), self._observations.shape[1:]
+        if shape != wanted:
+            raise SimulationError(
+                f"{self._name}: {call.name} returned an observation of shape {shape}, not {wanted} as its space says"
+            )
+        return found
+
+    def _check_finite(self, what: str, numbers: NDArray[np.float64], steps: NDArray[np.int64]) -> None:
+        """Refuse what is no number in single precision, in which rollouts are kept."""
+        good = np.abs(numbers) <= LARGEST
+        if not good.all():
+            simulation = int(np.argwhere(~good)[0][0])
+            raise SimulationError(
+                f"{self._name}: the {what} of simulation {simulation} holds NaN or infinity (or a number beyond single "
+                f"precision) after {steps[simulation]} steps; mend the environment"
+            )
+
+
+def _made(make: MakeEnv, name: str) -> gymnasium.Env[Any, Any]:
+    try:
+        env = make()
+    except HimatchError:
+        raise
+    except Exception as reason:
+        raise SimulationError(f"the environment of {name} cannot be made: {one_line(reason)}") from reason
+    if not isinstance(env, gymnasium.Env):
+        raise SimulationError(f"what should make the environment of {name} gave {type(env).__name__}, no gymnasium.Env")
+    return env
 
 
 def environment_makers(task: Task, settings: Sequence[Mapping[str, Any]]) -> list[MakeEnv]:
@@ -101,7 +174,7 @@ def _make(task: Task, settings: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
     except gymnasium.error.Error as reason:
         raise SimulationError(
             f"Gymnasium cannot make {task.env_id!r} ({str(reason).splitlines()[0]}); import the package that "
-            "registers it first, or hand over make_env"
+            "registers it first (--import FILE.py), or hand over a function that makes it (env=...)"
         ) from None
     except (TypeError, ValueError, OSError) as reason:  # a setting that the environment does not know, or its value
         raise SimulationError(f"{task.env_id} does not take the settings {dict(settings)}: {reason}") from None

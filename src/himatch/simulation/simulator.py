@@ -105,7 +105,7 @@ def make_simulator(
             raise SimulationError("give settings or make_env, not both: make_env makes the whole environment")
         return GymnasiumSimulator(known, [make_env] * count)
     if known.env_id is None:
-        raise SimulationError(f"task {known.name} has no environment; give it an env_id, or hand over make_env")
+        raise SimulationError(f"task {known.name} has no environment; register it with an env_id")
     each = _settings_of_each(known, count, settings)
     found = batched_environment(known.env_id, each)
     if found is not None:

@@ -1,0 +1,25 @@
+"""Where tensors live."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from himatch.errors import HimatchError
+
+
+def find_device(name: str | torch.device | None = None) -> torch.device:
+    """The device of that name; without one a GPU where there is one."""
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    found = re.fullmatch(r"cpu|(cuda)(?::(0|[1-9]\d*))?", str(name))
+    if found is None:
+        raise HimatchError(f"unknown device {str(name)!r}; known are cpu, cuda, cuda:N")
+    if found[1] is not None:
+        if not torch.cuda.is_available():
+            raise HimatchError("there is no CUDA GPU here; use --device cpu (device='cpu')")
+        count = torch.cuda.device_count()
+        if int(found[2] or 0) >= count:
+            raise HimatchError(f"there is no {name} here; the CUDA GPUs are numbered 0 to {count - 1}")
+    return torch.device(name)

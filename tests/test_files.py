@@ -1,0 +1,75 @@
+"""What cannot be written is said in one line, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from command_line import Run, assert_refused
+
+import himatch as hm
+from himatch.errors import DataError
+from himatch.files import check_picture, check_target, new_file, new_folder, write_json
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "afile"
+    path.write_text("mine")
+    return path
+
+
+@pytest.mark.parametrize("below", ["x.json", "deep/er/x.json"])
+def test_a_path_below_a_file(file: Path, below: str) -> None:
+    def folder() -> None:
+        with new_folder(file / below):
+            pass
+
+    for write in (lambda: write_json(file / below, {}), lambda: check_target(file / below), folder):
+        with pytest.raises(DataError, match="a part of that path is a file"):
+            write()
+    assert [path.name for path in file.parent.iterdir()] == ["afile"]
+    assert file.read_text() == "mine"
+
+
+def test_what_goes_wrong_in_the_block_is_told_and_not_what_goes_wrong_in_tidying(tmp_path: Path) -> None:
+    def interfere() -> None:
+        with new_file(tmp_path / "made" / "x") as partial:
+            partial.parent.rmdir()
+            partial.parent.write_text("in the way")
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        interfere()
+
+
+def test_targets_are_checked_without_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_target(tmp_path / "new" / "folder" / "x.json")
+    check_picture(tmp_path / "x.PNG")
+    with pytest.raises(DataError, match="it is a folder"):
+        check_target(tmp_path)
+    with pytest.raises(hm.HimatchError, match=r"must end in \.png"):
+        check_picture(tmp_path / "x.doc")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    with pytest.raises(DataError, match="no permission"):
+        check_target(tmp_path / "new" / "x.json")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("match", "hopper-cdt", "--target", "normal(2,0.3)", "--plot", "x.png"),
+        ("match", "hopper-cdt", "--target", "normal(2,0.3)", "--video", "x.gif"),
+        ("evaluate", "hopper-cdt", "--out", "x.json"),
+        ("export", "hopper-cdt", "--out", "x.onnx"),
+    ],
+)
+def test_commands_say_so_before_they_begin(file: Path, run: Run, command: tuple[str, ...]) -> None:
+    assert_refused(run(*command[:-1], file / command[-1]), command[-1], "a part of that path is a file")
+
+
+def test_a_run_folder_below_a_file(hopper: hm.TrajectoryDataset, file: Path) -> None:
+    with pytest.raises(DataError, match="a part of that path is a file"):
+        hm.train(hm.BC(), hopper, out=file / "run", preset="cpu", steps=1, quiet=True)
