@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path
                 assert len(target.w1) == len(result.seeds) == 1
                 assert target.reference is not None
                 assert sum(_flat(target.histograms["rollouts"])) == pytest.approx(1.0, abs=1e-3)
-    groups = {group for result in results for group in result.groups}
+    groups = {target.group for result in results for target in result.targets}
     expected = {
         "synthetic": {"synthetic", "synthetic (shuffled)"},
         "cheetah-vel": {"0.5", "1.5", "2.5"},
@@ -105,6 +106,21 @@ def test_finished_jobs_are_not_done_again_and_new_questions_use_the_model(
     run_benchmark(["xvel", "synthetic"], tmp_path, chosen, quiet=True)
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert {result.suite for result in read_results([tmp_path])} == {"xvel", "synthetic"}
+
+
+def test_a_model_of_other_settings_or_other_data_is_not_used(tiny: None, cache: str, tmp_path: Path) -> None:
+    """Such as one that was copied there, or that stayed when the results were removed."""
+    chosen = options(cache, tasks=("hopper",), methods=("dt",))
+    run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
+    (tmp_path / "benchmark.json").unlink()
+    (first,) = run_benchmark(["synthetic"], tmp_path, replace(chosen, steps=3, head="gaussian"), quiet=True)
+    (tmp_path / "benchmark.json").unlink()
+    other = tmp_path / "other-v0"
+    make_dataset("hopper-medium-expert", other, episodes=20, seed=1, quiet=True)
+    (second,) = run_benchmark(["synthetic"], tmp_path, replace(chosen, data=str(other)), quiet=True)
+    assert "other settings (head tanh, now gaussian; steps 2, now 3" in str(first.failure)
+    assert "other data" in str(second.failure)
+    assert len(read_results([tmp_path])) == 1
 
 
 def test_questions_about_the_same_targets_are_played_once(
@@ -222,7 +238,11 @@ def test_the_command(tiny: None, cache: str, tmp_path: Path, capsys: pytest.Capt
         main(command)
     assert exit_.value.code == 0
     assert "1 of 1 jobs done" in capsys.readouterr().out
-    assert json.loads((tmp_path / "out" / "benchmark.json").read_text())["suites"] == ["data"]
+    assert json.loads((tmp_path / "out" / "benchmark.json").read_text())["budget"] == "smoke"
+    with pytest.raises(SystemExit) as exit_:
+        main([*command, "--seeds", "3"])
+    assert exit_.value.code == 2
+    assert "holds other results (seeds 1, now 3); choose another --out" in " ".join(capsys.readouterr().err.split())
     with pytest.raises(SystemExit) as exit_:
         main(["benchmark", "nonsense", "--out", out])
     assert exit_.value.code == 2

@@ -15,7 +15,6 @@ import pytest
 from command_line import Run, assert_refused
 
 import himatch as hm
-from himatch.training.reporting import make_trackers
 
 TINY = ["--preset", "cpu", "--steps", "8", "--width", "16", "--layers", "1", "--context", "3", "--batch-size", "8"]
 
@@ -58,6 +57,7 @@ def test_bad_input_is_one_line(arguments: list[str], fragment: str, source: str,
 def test_settings_are_checked_before_data_is_read(tmp_path: Path, run: Run) -> None:
     command = ("train", "--method", "dt", "--data", "nowhere", "--out", tmp_path / "run", "--dropout", 2)
     assert_refused(run(*command), "dropout")
+    assert_refused(run(*command[:-2], "--device", "gpu"), "unknown device 'gpu'")
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(source: str, tmp_path: Path) -> None:
@@ -96,7 +96,10 @@ def test_trackers_get_every_row(hopper: hm.TrajectoryDataset, tmp_path: Path, mo
     assert rows[2]["loss"] == seen[2][1]["seed-1/loss"]
 
 
-def test_a_tracker_that_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tracker_that_is_not_installed_is_named_before_anything_is_written(
+    hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "trackio", None)
     with pytest.raises(hm.HimatchError, match=r"himatch\[trackio\]"):
-        make_trackers(("trackio",), tmp_path, {})
+        hm.train(hm.BC(), hopper, out=tmp_path / "run", trackers=("trackio",))
+    assert not (tmp_path / "run").exists()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from random_episodes import episode
 from safetensors.torch import load_file
 
 import himatch as hm
 from himatch.errors import DataError, HimatchError
+from himatch.nn.tensors import read_tensors, write_tensors
 from himatch.policy import METHODS
 from himatch.policy.methods import method_from_spec, method_spec
 from himatch.training import Interrupted, loop
+from himatch.training.windows import DeviceWindows, StreamedWindows, make_windows
 
 TINY = {"context": 3, "layers": 1, "width": 16, "dropout": 0.1, "batch_size": 8, "steps": 12, "preset": "cpu"}
 LEARNED = {"m": 2, "target_window": 4, "look_ahead": 3}
@@ -81,6 +85,21 @@ def test_an_interrupted_run_ends_in_the_same_bits(
         assert steps(whole, seed) == steps(parts, seed) == list(range(1, 13))
 
 
+def test_the_time_of_all_stretches_counts(
+    hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _signal_after(3, monkeypatch)
+    with pytest.raises(Interrupted):
+        hm.train(hm.DT(), hopper, out=tmp_path, quiet=True, **TINY)
+    monkeypatch.undo()
+    state = read_tensors(tmp_path / "training.safetensors")
+    assert 0 < float(state["seconds"]) < 1000
+    write_tensors(tmp_path / "training.safetensors", {**state, "seconds": torch.tensor(1000.0)})
+    hm.train(hm.DT(), hopper, out=tmp_path, quiet=True, resume=True, **TINY)
+    rows = [json.loads(line) for line in (tmp_path / "seed-0" / "metrics.jsonl").read_text().splitlines()]
+    assert rows[0]["seconds"] < 1000 < rows[-1]["seconds"]
+
+
 def steps(run: Path, seed: int) -> list[int]:
     return [json.loads(line)["step"] for line in (run / f"seed-{seed}" / "metrics.jsonl").read_text().splitlines()]
 
@@ -113,13 +132,41 @@ def test_a_frozen_encoder_does_not_move(hopper: hm.TrajectoryDataset, tmp_path: 
         assert torch.equal(tensor, weights(long, 0)[key]) == key.startswith("codes."), key
 
 
-def test_streamed_training_is_the_same_training(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
-    hm.write_minari(hopper, tmp_path / "hopper-v0")
+@pytest.mark.parametrize("split", ["none", "paper"])
+@pytest.mark.parametrize("name", ["cdt", "dt", "bdt", "focal"])
+def test_mapped_training_is_streamed_and_the_same_training(
+    name: str, split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    held = hm.load_dataset([episode(rng, 2 + i, level=i / 5) for i in range(40)], "hopper")
+    hm.write_minari(held, tmp_path / "hopper-v0")
     mapped = hm.load_dataset(tmp_path / "hopper-v0", "hopper", mmap=tmp_path / "map")
-    for out, data in ((tmp_path / "a", hopper), (tmp_path / "b", mapped)):
-        hm.train(hm.CDT("x_velocity"), data, out=out, quiet=True, **TINY)
+    made: list[object] = []
+
+    def noted(*arguments: Any, **named: Any) -> DeviceWindows | StreamedWindows:
+        windows = make_windows(*arguments, **named)
+        made.append(type(windows))
+        return windows
+
+    monkeypatch.setattr("himatch.training.run.make_windows", noted)
+    for out, data in ((tmp_path / "a", held), (tmp_path / "b", mapped)):
+        hm.train(VARIANTS[name], data, out=out, split=split, quiet=True, **TINY)
+    assert made == [DeviceWindows, StreamedWindows]
     for key, tensor in weights(tmp_path / "a", 0).items():
-        torch.testing.assert_close(tensor, weights(tmp_path / "b", 0)[key])
+        assert torch.equal(tensor, weights(tmp_path / "b", 0)[key]), key
+
+
+def test_the_context_is_compared_with_all_episodes(tmp_path: Path) -> None:
+    """Where validation takes the only one that is long enough, the others are seen as they are, padded."""
+    rng = np.random.default_rng(0)
+    short = [episode(rng, 3) for _ in range(20)]
+    taken = hm.random_split(hm.load_dataset(short, "hopper"), 1 / 20, seed=0).held_out_index[0]
+    settings: dict[str, Any] = {**TINY, "context": 4, "quiet": True}
+    with pytest.raises(DataError, match=r"longer than every episode \(the longest has 3\)"):
+        hm.train(hm.DT(), hm.load_dataset(short, "hopper"), out=tmp_path / "short", **settings)
+    data = hm.load_dataset([episode(rng, 10) if i == taken else short[i] for i in range(20)], "hopper")
+    hm.train(hm.DT(), data, out=tmp_path / "run", **settings)
+    assert all(tensor.isfinite().all() for tensor in weights(tmp_path / "run", 0).values())
 
 
 def test_the_gaussian_head_trains(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
@@ -147,6 +194,9 @@ def test_matching_needs_no_dataset(hopper: hm.TrajectoryDataset, tmp_path: Path)
     [
         (lambda d, o: hm.train(hm.CDT("hight"), d, out=o), "no feature 'hight'"),
         (lambda d, o: hm.train(hm.DT(), d, out=o, context=500), "longer than every episode"),
+        (lambda d, o: hm.CDT(bins=1), "at least two bins"),
+        (lambda d, o: hm.train("cdt", d, out=o), "takes a method"),
+        (lambda d, o: hm.train(hm.CDT, d, out=o), "takes a method"),
         (lambda d, o: hm.BDT(m=0), "m = 0"),
         (lambda d, o: hm.BDT(target_window=0), "target window"),
         (lambda d, o: hm.BDT(look_ahead=-1), "look-ahead"),

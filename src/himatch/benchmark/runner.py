@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -18,12 +19,12 @@ from rich.console import Console
 from himatch.benchmark.jobs import Job, Options, plan_jobs
 from himatch.benchmark.running import result_path, run_job
 from himatch.errors import HimatchError
-from himatch.files import new_file, write_json
+from himatch.files import new_file, reading, write_json
 from himatch.progress import progress_bar
 from himatch.simulation.simulator import available_cpus
 
 Executor = Literal["local", "ray"]
-FAILURES, PLAN = "failures", "benchmark.json"
+FAILURES, KIND = "failures", "benchmark.json"
 TRIES = 3  # of a job whose machine is lost
 
 
@@ -60,7 +61,7 @@ def run_benchmark(
     if workers < 1:
         raise HimatchError(f"there must be at least one worker, got {workers}")
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / PLAN, {"suites": list(suites), "options": asdict(options), "jobs": [job.key for job in jobs]})
+    _keep_to_one_kind(folder / KIND, options)
     open_jobs = [job for job in jobs if any(not result_path(folder, job, q).is_file() for q in job.questions)]
     outcomes: list[Outcome] = [Outcome(job.key) for job in jobs if job not in open_jobs]
     if executor == "local" and workers == 1:
@@ -76,6 +77,20 @@ def run_benchmark(
             rate = (len(outcomes) - before) / max(time.perf_counter() - started, 1e-9)
             bar(len(outcomes), rate, outcome.key if outcome.failure is None else f"{outcome.key} failed")
     return outcomes
+
+
+def _keep_to_one_kind(path: Path, options: Options) -> None:
+    """Results of one folder go into one table: refuse to add those of another budget or of other data."""
+    data = None if options.data is None else Path(options.data).name
+    kind = {"budget": options.budget, "seeds": options.seed_count, "rollouts": options.rollouts}
+    kind |= {"steps": options.steps, "head": options.head, "data": data}
+    if path.is_file():
+        with reading(str(path)):
+            stored = {**kind, **json.loads(path.read_text())}
+        other = [f"{name} {stored[name]}, now {value}" for name, value in kind.items() if stored[name] != value]
+        if other:
+            raise HimatchError(f"{path.parent} holds other results ({'; '.join(other)}); choose another --out")
+    write_json(path, kind)
 
 
 def attempt(job: str, out: str, options: dict[str, Any], quiet: bool = True) -> tuple[str, str | None]:

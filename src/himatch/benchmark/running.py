@@ -23,13 +23,14 @@ from himatch.data import Split, TrajectoryDataset, load_dataset
 from himatch.data.cache import cached_dataset
 from himatch.errors import DataError, HimatchWarning
 from himatch.features import resolve_feature
-from himatch.files import write_json
+from himatch.files import read_rows, write_json
 from himatch.matching import MatchResult, Policy, load
 from himatch.matching.matching import match_targets
+from himatch.nn.devices import find_device
 from himatch.nn.tensors import versions
 from himatch.policy import make_method
-from himatch.policy.run_folder import RUN
-from himatch.training import train
+from himatch.policy.run_folder import METRICS, RUN, seed_folder
+from himatch.training import check_same, configure, train
 
 MODELS, FINISHED = "models", "finished.json"
 ADDITIONAL_SEED = 1_000_003  # of episodes beside the dataset
@@ -98,25 +99,25 @@ def find_data(given: Path, job: Job) -> Path:
 
 def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) -> tuple[Policy, float]:
     """The job's policy, and how long its training took."""
-    folder = out / MODELS / job.key
-    budget, finished = BUDGETS[options.budget], folder / FINISHED
-    device = options.device
-    if not finished.is_file():
-        started = time.perf_counter()
+    folder, device, preset = out / MODELS / job.key, options.device, BUDGETS[options.budget].preset
+    method = make_method(job.method, **dict(job.settings))
+    overrides = {"steps": options.steps or BUDGETS[options.budget].steps, "head": options.head, **dict(job.overrides)}
+    if (folder / FINISHED).is_file():
+        check_same(folder, method, split, configure(preset, method, **overrides), tuple(range(options.seed_count)))
+    else:
         train(
-            make_method(job.method, **dict(job.settings)),
+            method,
             split,
             out=folder,
-            preset=budget.preset,
+            preset=preset,
             seeds=options.seed_count,
             resume=(folder / RUN).is_file(),
             device=device,
             quiet=quiet,
-            **{"steps": options.steps or budget.steps, "head": options.head, **dict(job.overrides)},
+            **overrides,
         )
-        write_json(finished, {"seconds": round(time.perf_counter() - started, 1)})
-    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    return load(folder, device=where), float(json.loads(finished.read_text())["seconds"])
+        write_json(folder / FINISHED, {"seconds": read_rows(seed_folder(folder, 0) / METRICS)[-1]["seconds"]})
+    return load(folder, device=find_device(device)), float(json.loads((folder / FINISHED).read_text())["seconds"])
 
 
 # -- answers --------------------------------------------------------------------------------------------------------

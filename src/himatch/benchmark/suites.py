@@ -18,7 +18,6 @@ Targets = Literal["held-out", "synthetic", "shift", "velocities", "patchwork", "
 SplitKind = Literal["paper", "velocities", "all"]
 
 PLANAR = ("halfcheetah", "hopper", "walker2d")
-SHIFTS = (-3, -2, -1, 0, 1, 2, 3)
 HELD_OUT_VELOCITIES = ("0.5", "1.5", "2.5")
 
 

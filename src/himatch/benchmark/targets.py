@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from himatch.benchmark.suites import HELD_OUT_VELOCITIES, SHIFTS, SYNTHETIC, Suite
+from himatch.benchmark.suites import HELD_OUT_VELOCITIES, SYNTHETIC, Suite
 from himatch.data import Split, TrajectoryDataset, label_split, paper_split
 from himatch.errors import HimatchError
+from himatch.matching.evaluation import SHIFTS
 from himatch.targets import Demonstration, Patched, Shifted, Synthetic, Target, parse_target
 from himatch.types import Trajectory
 

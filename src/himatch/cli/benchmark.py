@@ -58,7 +58,10 @@ class Benchmark:
         from himatch.benchmark import Options, run_benchmark
         from himatch.benchmark.runner import show_outcomes
         from himatch.errors import HimatchError
+        from himatch.nn.devices import find_device
 
+        if self.executor == "local":  # the machines of a cluster have devices of their own
+            find_device(self.device)
         options = Options(
             self.budget,
             self.seeds,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
@@ -19,7 +21,8 @@ class MethodSettings:
     """What the policy is told. Each method has some of these; its own defaults apply where nothing is given."""
 
     feature: Text = None
-    """Feature to match: reward, x_velocity, obs[3], several joined with commas (dt, cdt, moments, goal)."""
+    """Feature to match: reward (dt, cdt, moments) or state (goal) by default, x_velocity, obs[3], several joined with
+    commas."""
     gamma: Real = None
     """Discount of the statistic (dt, cdt, moments)."""
     bins: Number = None
@@ -105,8 +108,8 @@ class Train:
     """First seed."""
     seeds: Annotated[int, tyro.conf.arg(metavar="K")] = 1
     """How many seeds to train, stacked in one batched model."""
-    split: Annotated[Literal["paper", "none"], tyro.conf.arg(metavar="paper|none")] = "paper"
-    """Hold out the paper's ten episodes (best five, middle five), or nothing."""
+    split: Annotated[str, tyro.conf.arg(metavar="paper|random|label:A,B|none")] = "paper"
+    """What to hold out: the paper's ten episodes (best five, middle five), a random tenth, labels, or nothing."""
     resume: bool = False
     """Continue the run in RUN where it stopped."""
     device: Annotated[str | None, tyro.conf.arg(metavar="cuda|cpu")] = None
@@ -121,13 +124,17 @@ class Train:
 
     def run(self) -> None:
         """Check the settings, then load, then train."""
+        from himatch.nn.devices import find_device
         from himatch.policy import make_method
-        from himatch.training import configure, train
+        from himatch.training import best_weights, configure, train
 
         self.loading.register()  # methods of the user's own among it
         given = {name: value for name, value in vars(self.settings).items() if value is not None}
         method = make_method(self.method, **given)
         configure(self.preset, method, **vars(self.overrides))  # a mistake is said before any data is read
+        find_device(self.device)
+        if self.resume and not Path(self.out).exists():
+            print(f"there is no run in {self.out} yet, so one begins", file=sys.stderr)
         policy = train(
             method,
             self.loading.load(self.data),
@@ -142,7 +149,9 @@ class Train:
             trackers=self.track,
             **vars(self.overrides),
         )
-        print(f"{policy.method.name}, {len(policy.seeds)} seed(s), {self.out}")
+        matched = getattr(method, "feature", None)
+        print(f"{method.name}{f' of {matched}' if matched else ''}, {len(policy.seeds)} seed(s), {self.out}")
+        print(f"best weights: {best_weights(policy.folder, policy.seeds, validated=method.validated)}")
         if policy.held_out is not None:
             error = policy.action_error(list(policy.held_out))
             print(f"held-out action error: {', '.join(f'{e:.4f}' for e in error)} (mean square, half range = 1)")

@@ -5,7 +5,7 @@ from himatch.data.dataset import TrajectoryDataset
 from himatch.data.loading import load_dataset
 from himatch.data.making import make_dataset
 from himatch.data.recipes import RECIPES
-from himatch.data.split import Split, label_split, paper_split, random_split
+from himatch.data.split import Split, label_split, named_split, paper_split, random_split, spread_split
 from himatch.data.writing import write_minari
 
 __all__ = [
@@ -16,7 +16,9 @@ __all__ = [
     "label_split",
     "load_dataset",
     "make_dataset",
+    "named_split",
     "paper_split",
     "random_split",
+    "spread_split",
     "write_minari",
 ]

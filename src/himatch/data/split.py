@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,13 +48,27 @@ def paper_split(dataset: TrajectoryDataset, per_group: int = 5) -> Split:
     if n < fewest:
         raise DataError(
             f"the paper's split holds out {2 * per_group} episodes and needs at least {fewest}, "
-            f"{dataset.source} has {n}; use random_split or no split (--split none)"
+            f"{dataset.source} has {n}; split at random or not at all (--split random, --split none)"
         )
     if not dataset.has_rewards:
-        raise DataError(f"the paper's split sorts by return and {dataset.source} has no rewards; use random_split")
+        raise DataError(
+            f"the paper's split sorts by return and {dataset.source} has no rewards; split at random (--split random)"
+        )
     order = np.argsort(dataset.returns, kind="stable")
     held_out = np.concatenate([order[-per_group:], order[middle : middle + per_group]])
     return _split(dataset, held_out, ("expert",) * per_group + ("medium",) * per_group)
+
+
+def named_split(dataset: TrajectoryDataset, name: str) -> Split:
+    """``paper``, ``none``, ``random`` (a tenth) or ``label:A,B`` (all episodes with these labels)."""
+    kind, _, labels = name.partition(":")
+    if kind == "label" and labels:
+        return label_split(dataset, [label.strip() for label in labels.split(",")])
+    made: dict[str, Callable[[TrajectoryDataset], Split]]
+    made = {"paper": paper_split, "random": random_split, "none": lambda whole: _split(whole, [], ())}
+    if name not in made:
+        raise DataError(f"split must be paper, random, label:A,B or none, got {name!r}")
+    return made[name](dataset)
 
 
 def random_split(dataset: TrajectoryDataset, held_out: float = 0.1, seed: int = 0) -> Split:
@@ -64,6 +78,13 @@ def random_split(dataset: TrajectoryDataset, held_out: float = 0.1, seed: int = 
         raise DataError(f"cannot hold out {held_out:g} of {len(dataset)} episodes; both parts need at least one")
     chosen = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:count])
     return _split(dataset, chosen, ("random",) * count)
+
+
+def spread_split(dataset: TrajectoryDataset, count: int) -> Split:
+    """Hold out some episodes spread over the order by returns, none of them at an end."""
+    order = np.argsort(dataset.returns, kind="stable")
+    places = (np.arange(1, count + 1) * len(order)) // (count + 1)
+    return _split(dataset, np.sort(order[places]), ("spread",) * count)
 
 
 def label_split(dataset: TrajectoryDataset, held_out: Iterable[str], per_label: int | None = None) -> Split:

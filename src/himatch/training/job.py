@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -14,9 +15,9 @@ import numpy as np
 
 from himatch.aggregators import Histogram
 from himatch.bins import Bins
-from himatch.data import Split, TrajectoryDataset, random_split, write_minari
-from himatch.errors import DataError
-from himatch.features import Feature, resolve_feature
+from himatch.data import Split, TrajectoryDataset, random_split, spread_split, write_minari
+from himatch.errors import DataError, HimatchWarning
+from himatch.features import Feature, feature_names, resolve_feature
 from himatch.files import write_json
 from himatch.information import InformationStatistic, LearnedStatistic
 from himatch.matching.references import write_references
@@ -34,6 +35,7 @@ from himatch.training.draws import Tasks
 from himatch.types import Array
 
 VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
+FEW_EPISODES = 5  # fewer are not drawn at random
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Job:
                 f"the context of {config.model.context} steps is longer than every episode (the longest has "
                 f"{everything.lengths.max()}); choose a smaller --context"
             )
-        if method.shape(config.model.context, everything.actions.shape[1]).tasks:
+        if method.shape(config.model.context, everything.action_width).tasks:
             _check_tasks(method, everything)
         statistic = method.statistic(everything.task)
         if isinstance(statistic, InformationStatistic):
@@ -75,9 +77,13 @@ class Job:
         train, validation = everything, everything[:0]
         chosen = min(VALIDATION_EPISODES, len(everything) // 20)
         if chosen:
-            train, validation = random_split(everything, chosen / len(everything), seed=0)
+            # A few at random may be extremes, and their loss says how training extrapolates, not how it goes.
+            few = chosen < FEW_EPISODES and everything.has_rewards
+            train, validation = (
+                spread_split(everything, chosen) if few else random_split(everything, chosen / len(everything))
+            )
         horizon = max(everything.task.horizon, int(everything.lengths.max()))
-        widths = Widths(everything.observations.shape[1], everything.actions.shape[1], z_width, horizon)
+        widths = Widths(everything.observation_width, everything.action_width, z_width, horizon)
         return cls(method, split, train, validation, config, seeds, folder, statistic, widths)
 
     @property
@@ -92,7 +98,7 @@ class Job:
             yield None, None
             return
         validation = self.statistic.relabel(self.validation) if len(self.validation) else None
-        if not isinstance(self.split.train.observations, np.memmap):
+        if not self.train.mapped:
             yield self.statistic.relabel(self.train), validation
             return
         with tempfile.TemporaryDirectory() as place:
@@ -140,19 +146,23 @@ class Job:
 
     def write(self) -> None:
         """Write what does not change during training; the description last, since its presence makes a run folder."""
-        references = [self._reference(feature) for feature in self._scored_features()]
-        write_references(self.folder, references)
+        write_references(self.folder, self._references())
         if len(self.split.held_out):
             write_minari(self.split.held_out, self.folder / files.HELD_OUT, overwrite=True)
         write_json(self.folder / files.RUN, self.describe())
 
-    def _scored_features(self) -> list[Feature]:
+    def _references(self) -> list[EpisodeReference]:
         """What rollouts may be scored on: the matched feature, or for policies that match none every named one."""
         train = self.split.train
         if isinstance(self.statistic, InformationStatistic):
-            return [self.statistic.feature]
-        names = [*(["reward"] if train.has_rewards else []), *train.task.features]
-        return [resolve_feature(name, train.task) for name in names]
+            return [self._reference(self.statistic.feature)]
+        found = []
+        for name in feature_names(train.task, has_rewards=train.has_rewards):
+            try:
+                found.append(self._reference(resolve_feature(name, train.task)))
+            except DataError as reason:  # nobody has asked for it
+                warnings.warn(f"rollouts cannot be scored on {name}: {reason}", HimatchWarning, 2)
+        return found
 
     def _reference(self, feature: Feature) -> EpisodeReference:
         """The training episodes as targets of this feature see them."""
@@ -161,19 +171,31 @@ class Job:
             bins = self.statistic.aggregator.bins
         return EpisodeReference.of(self.split.train, feature, bins, self.widths.horizon)
 
-    def check_same(self, stored: dict[str, Any]) -> None:
-        """Refuse to resume a run that was something else."""
-        described = self.describe()
-        if stored["data"]["hash"] != described["data"]["hash"]:
-            raise DataError(
-                f"{self.folder} was trained on other data (sha256 {stored['data']['hash'][:12]}, now "
-                f"{described['data']['hash'][:12]}); resume with the same source and split"
-            )
-        for key in ("method", "model", "train", "seeds"):
-            if stored[key] != described[key]:
-                raise DataError(
-                    f"{self.folder} was started with other settings ({key}: {stored[key]}, now {described[key]})"
-                )
+
+def check_same(folder: Path, method: Method, split: Split, config: Preset, seeds: tuple[int, ...]) -> None:
+    """Refuse a run folder that was trained in another way or on other data."""
+    stored = files.read_run(folder)
+    before, now = stored["data"]["hash"], split.train.content_hash
+    if before != now:
+        raise DataError(
+            f"{folder} was trained on other data (sha256 {before[:12]}, now {now[:12]}); give the same source and "
+            "split, or choose another folder"
+        )
+    wanted = {
+        "method": method_spec(method),
+        "model": asdict(config.model),
+        "train": asdict(config.train),
+        "seeds": {"seeds": list(seeds)},
+    }
+    told = stored | {"seeds": {"seeds": stored["seeds"]}}
+    differing = [
+        f"{name} {told[part].get(name)}, now {value}"
+        for part, settings in json.loads(json.dumps(wanted)).items()
+        for name, value in settings.items()
+        if told[part].get(name) != value
+    ]
+    if differing:
+        raise DataError(f"{folder} was started with other settings ({'; '.join(differing)}); choose another folder")
 
 
 def _check_tasks(method: Method, train: TrajectoryDataset) -> None:

@@ -40,6 +40,17 @@ class Phase:
     """How many windows in a row are of one task; 0: they are drawn one by one."""
 
 
+class Clock:
+    """Seconds that a run has trained, in this process and in those that it was begun in."""
+
+    def __init__(self, before: float = 0.0) -> None:
+        self._start = time.perf_counter() - before
+
+    def __call__(self) -> float:
+        """Until now."""
+        return time.perf_counter() - self._start
+
+
 class Loop:
     """Runs an engine through a phase, from its beginning or from a stored state."""
 
@@ -50,18 +61,22 @@ class Loop:
         phase: Phase,
         validation: DeviceWindows | None,
         stored: dict[str, Tensor] | None,
+        clock: Clock,
         *,
         quiet: bool,
         trackers: tuple[Tracker, ...],
     ) -> None:
         self.job, self.engine, self.phase, self.validation, self.quiet = job, engine, phase, validation, quiet
+        self.clock = clock
         self.best = engine.flat.master.detach().clone()
         self.best_loss = torch.full((len(job.seeds),), torch.inf)
+        self.best_step = torch.zeros(len(job.seeds), dtype=torch.int64)
         if stored is not None:
             engine.restore(stored)
             engine.step = int(stored["step"])
             self.best.copy_(stored["best"])
             self.best_loss.copy_(stored["best_loss"])
+            self.best_step.copy_(stored.get("best_step", self.best_step))
         self.metrics = None
         if phase.part is None:
             self.metrics = Metrics(job.folder, job.seeds, engine.step, trackers)
@@ -105,20 +120,21 @@ class Loop:
         if self.metrics is None:
             return
         step, master = self.engine.step, self.engine.flat.master.detach()
-        rows: list[dict[str, float]] = [
-            {"loss": float(x), "learning_rate": learning_rate(self.phase.config, step - 1), "steps_per_second": rate}
-            for x in loss
-        ]
+        rate_of_learning = learning_rate(self.phase.config, step - 1)
+        speed = {"steps_per_second": rate, "seconds": round(self.clock(), 2)}
+        rows: list[dict[str, float]] = [{"loss": float(x), "learning_rate": rate_of_learning, **speed} for x in loss]
         found = {} if self.validation is None else self.validate(self.validation)
         for name, values in found.items():
             for row, value in zip(rows, values, strict=True):
                 row[name] = float(value)
         if "validation" in found and self.job.method.validated:
-            better = (found["validation"] < self.best_loss).to(master.device)
-            self.best[better] = master[better]
+            better = found["validation"] < self.best_loss
+            self.best[better.to(master.device)] = master[better.to(master.device)]
             self.best_loss = torch.minimum(found["validation"], self.best_loss)
+            self.best_step[better] = step
         else:
             self.best.copy_(master)
+            self.best_step.fill_(step)
         self.metrics.write(step, rows)
 
     @torch.no_grad()
@@ -141,13 +157,16 @@ class Loop:
         if self.phase.part is None:
             for model, seed in enumerate(self.job.seeds):
                 others = {name: tensor[model] for name, tensor in fixed.items()}
-                for name, flat in ((files.LAST, engine.flat.master), (files.BEST, self.best)):
+                best = int(self.best_step[model])
+                for name, flat, step in ((files.LAST, engine.flat.master, engine.step), (files.BEST, self.best, best)):
                     weights = engine.flat.state(flat, model) | others
-                    write_tensors(files.seed_folder(folder, seed) / name, weights, step=str(engine.step))
+                    write_tensors(files.seed_folder(folder, seed) / name, weights, step=str(step))
         state |= {
             "step": torch.tensor(engine.step),
             "phase": torch.tensor(self.phase.number),
+            "seconds": torch.tensor(self.clock()),
             "best": self.best,
             "best_loss": self.best_loss,
+            "best_step": self.best_step,
         }
         write_tensors(folder / files.TRAINING, state)

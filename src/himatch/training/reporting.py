@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from himatch.errors import HimatchError
 from himatch.files import add_row, new_file, read_rows, write_rows
-from himatch.policy.run_folder import METRICS, seed_folder
+from himatch.nn.tensors import read_facts
+from himatch.policy.run_folder import BEST, METRICS, seed_folder
 
 TRACKERS = ("tensorboard", "wandb", "trackio")
 
@@ -54,23 +56,28 @@ class Metrics:
             tracker.close()
 
 
+def check_trackers(names: tuple[str, ...]) -> None:
+    """Refuse what is unknown or not installed, before anything is written."""
+    for name in names:
+        if name not in TRACKERS:
+            raise HimatchError(f"unknown tracker {name!r}; known are {', '.join(TRACKERS)}")
+        try:
+            import_module("torch.utils.tensorboard" if name == "tensorboard" else name)
+        except ImportError:
+            raise HimatchError(f'the tracker {name} is not installed: pip install "himatch[{name}]"') from None
+
+
 def make_trackers(names: tuple[str, ...], run: Path, config: dict[str, Any]) -> tuple[Tracker, ...]:
     """TensorBoard, Weights & Biases or Trackio, each an extra of the same name."""
     return tuple(_tracker(name, run, config) for name in names)
 
 
 def _tracker(name: str, run: Path, config: dict[str, Any]) -> Tracker:
-    if name not in TRACKERS:
-        raise HimatchError(f"unknown tracker {name!r}; known are {', '.join(TRACKERS)}")
-    try:
-        if name == "tensorboard":
-            from torch.utils.tensorboard import SummaryWriter
+    if name == "tensorboard":
+        from torch.utils.tensorboard import SummaryWriter
 
-            return _TensorBoard(SummaryWriter(str(run / "tensorboard")))
-        module = __import__(name)
-    except ImportError:
-        raise HimatchError(f'the tracker {name} is not installed: pip install "himatch[{name}]"') from None
-    return _Hosted(module, run, config)
+        return _TensorBoard(SummaryWriter(str(run / "tensorboard")))
+    return _Hosted(import_module(name), run, config)
 
 
 class _TensorBoard:
@@ -97,6 +104,14 @@ class _Hosted:
 
     def close(self) -> None:
         self.module.finish()
+
+
+def best_weights(run: Path, seeds: tuple[int, ...], *, validated: bool) -> str:
+    """Of which step they are, and whether validation chose them."""
+    last = [read_rows(seed_folder(run, seed) / METRICS)[-1] for seed in seeds]
+    steps = [read_facts(seed_folder(run, seed) / BEST)["step"] for seed in seeds]
+    how = "lowest validation loss" if validated and "validation" in last[0] else "the last ones: none were chosen"
+    return f"step {', '.join(steps)} of {last[0]['step']} ({how})"
 
 
 def plot_losses(run: Path, seeds: tuple[int, ...]) -> Path | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from himatch.data import Split, TrajectoryDataset, load_dataset, paper_split
+from himatch.data import Split, TrajectoryDataset, load_dataset, named_split
 from himatch.errors import DataError, HimatchError
 from himatch.matching import Policy, load
+from himatch.nn.devices import find_device
 from himatch.nn.tensors import read_tensors, write_tensors
 from himatch.policy import Method
 from himatch.policy import run_folder as files
@@ -22,12 +22,10 @@ from himatch.tasks import Task
 from himatch.training.config import configure
 from himatch.training.draws import ContextDraws
 from himatch.training.engine import Engine
-from himatch.training.job import Job
-from himatch.training.loop import Loop, Phase
-from himatch.training.reporting import make_trackers, plot_losses
+from himatch.training.job import Job, check_same
+from himatch.training.loop import Clock, Loop, Phase
+from himatch.training.reporting import check_trackers, make_trackers, plot_losses
 from himatch.training.windows import DeviceWindows, StreamedWindows, make_windows
-
-SplitName = Literal["paper", "none"]
 
 
 def train(
@@ -39,7 +37,7 @@ def train(
     preset: str = "fast",
     seed: int = 0,
     seeds: int = 1,
-    split: SplitName = "none",
+    split: str = "none",
     resume: bool = False,
     device: str | None = None,
     stream: bool | None = None,
@@ -60,7 +58,8 @@ def train(
     seed, seeds
         Trains seeds ``seed`` to ``seed + seeds - 1`` stacked in one batched model.
     split
-        ``paper`` holds out the paper's ten episodes; a ``Split`` as ``data`` says itself what is held out.
+        What of a dataset is held out: ``paper`` (its ten episodes), ``random`` (a tenth), ``label:A,B`` (these labels)
+        or ``none``, the default here; the command line's is ``paper``. A ``Split`` as ``data`` says itself what is.
     resume
         Continue the run in ``out`` where it stopped; method, settings and data must be the same.
     device
@@ -68,17 +67,23 @@ def train(
     stream
         Keep the data where it is and send batches over, instead of holding it on the device; by default as it fits.
     """
+    if not isinstance(method, Method):
+        raise HimatchError(
+            f"train takes a method such as himatch.CDT(...) or himatch.make_method(NAME), got {method!r}"
+        )
     config = configure(preset, method, **overrides)
     if seeds < 1 or seed < 0:
         raise HimatchError(f"seeds must be at least 1 and the first one not negative, got {seeds} from {seed}")
-    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    where = find_device(device)
+    check_trackers(trackers)
     folder = Path(out)
     _check_folder(folder, resume=resume)
-    source = _split(data, task, split)
-    job = Job.prepare(method, source, config, tuple(range(seed, seed + seeds)), folder)
-    if resume and (folder / files.RUN).is_file():
-        job.check_same(files.read_run(folder))
-    else:
+    source, stack = _split(data, task, split), tuple(range(seed, seed + seeds))
+    begun = (folder / files.RUN).is_file()
+    if begun:
+        check_same(folder, method, source, config, stack)
+    job = Job.prepare(method, source, config, stack, folder)
+    if not begun:
         job.write()
     _run(job, where, stream=stream, trackers=trackers, quiet=quiet)
     return load(folder)
@@ -95,16 +100,10 @@ def _check_folder(folder: Path, *, resume: bool) -> None:
             raise DataError(f"{folder} exists and is not a run folder; choose another one")
 
 
-def _split(data: TrajectoryDataset | Split | str | Path, task: str | Task | None, split: SplitName) -> Split:
+def _split(data: TrajectoryDataset | Split | str | Path, task: str | Task | None, split: str) -> Split:
     if isinstance(data, Split):
         return data
-    dataset = data if isinstance(data, TrajectoryDataset) else load_dataset(data, task)
-    if split == "paper":
-        return paper_split(dataset)
-    if split != "none":
-        raise HimatchError(f"split must be paper or none, got {split!r}")
-    everything = np.arange(len(dataset))
-    return Split(dataset, dataset[:0], (), everything, everything[:0])
+    return named_split(data if isinstance(data, TrajectoryDataset) else load_dataset(data, task), split)
 
 
 def _run(job: Job, device: torch.device, *, stream: bool | None, trackers: tuple[str, ...], quiet: bool) -> None:
@@ -112,6 +111,7 @@ def _run(job: Job, device: torch.device, *, stream: bool | None, trackers: tuple
     torch.manual_seed(job.seeds[0])
     agent = make_agent(job.method, job.config.model, job.widths, job.seeds).to(device)
     state = read_tensors(job.folder / files.TRAINING) if (job.folder / files.TRAINING).is_file() else None
+    clock = Clock(float((state or {}).get("seconds", 0.0)))
     logs = make_trackers(trackers, job.folder, job.describe())
     with job.relabelled() as (z, validation_z):
         normalizers = job.normalizers(z)
@@ -129,7 +129,7 @@ def _run(job: Job, device: torch.device, *, stream: bool | None, trackers: tuple
                 continue
             engine = _engine(agent, windows, phase, device)
             stored = state if reached == phase.number else None
-            loop = Loop(job, engine, phase, validation, stored, quiet=quiet, trackers=logs)
+            loop = Loop(job, engine, phase, validation, stored, clock, quiet=quiet, trackers=logs)
             if not phase.context_steps:  # whatever embeds episodes is fixed by now
                 for told in (windows, validation):
                     if told is not None:
