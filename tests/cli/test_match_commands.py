@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_line import Run
+from scipy.stats import bootstrap
 
 import himatch as hm
+from himatch.divergences import interquartile_mean
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +38,33 @@ def test_match(trained: Path, run: Run, tmp_path: Path, conditioning: str) -> No
 
 
 def test_a_held_out_episode_and_another_feature(trained: Path, run: Run) -> None:
-    assert run("match", trained / "run", "--target", "heldout(3)", "--episodes", 1)[0] == 0
+    for target in ("heldout(3)", "shift(heldout(3), -1)", "patch(heldout(0), heldout(5), 20)"):
+        assert run("match", trained / "run", "--target", target, "--episodes", 1)[0] == 0
     code, out, _ = run("match", trained / "bdt", "--target", "heldout(0)", "--episodes", 1, "--feature", "reward")
     assert code == 0
     assert "bdt on hopper, reward" in out
+
+
+def test_what_was_asked_of_an_episode_as_a_whole_and_what_was_reached(trained: Path, run: Run, tmp_path: Path) -> None:
+    for target, what in (("return(50)", "total x_velocity"), ("goal(2)", "last x_velocity")):
+        picture = tmp_path / "whole.png"
+        code, out, _ = run("match", trained / "run", "--target", target, "--episodes", 2, "--plot", picture)
+        assert code == 0
+        assert f"asked for {target[:-1].partition('(')[2]}" in out.partition(what)[2]
+        assert "sum of rewards" in out
+        assert picture.stat().st_size > 1000
+        picture.unlink()
+
+
+def test_evaluations_do_not_write_over_one_another(trained: Path, run: Run, tmp_path: Path) -> None:
+    targets = tmp_path / "two.txt"
+    targets.write_text("point(1)\nheldout(0)\n")
+    names = []
+    for more in ((), ("--conditioning", "closed"), ("--feature", "x_velocity", "--weights", "last")):
+        code, out, _ = run("evaluate", trained / "run", "--targets", targets, "--episodes", 1, *more)
+        assert code == 0
+        names.append(Path("".join(out.partition("written to ")[2].split())).name)
+    assert names == ["evaluation-two.json", "evaluation-two-closed.json", "evaluation-two-x_velocity-last.json"]
 
 
 def test_evaluate_writes_what_it_prints(trained: Path, run: Run, tmp_path: Path) -> None:
@@ -49,6 +75,13 @@ def test_evaluate_writes_what_it_prints(trained: Path, run: Run, tmp_path: Path)
     assert set(content["summary"]) == {"expert", "medium", "total"}
     assert f"total: {content['summary']['total']['mean']:.3f}" in out
     assert content["provenance"]["data"]["hash"]
+    seeds = np.array([target["w1_per_seed"] for target in content["targets"]])
+    oracle = bootstrap((seeds.mean(axis=0),), np.mean, method="percentile", rng=0).confidence_interval
+    total = content["summary"]["total"]  # a seed is drawn with all its targets
+    assert (total["mean_low"], total["mean_high"]) == pytest.approx((oracle.low, oracle.high))
+    each = [interquartile_mean(seeds[:, [k, k]]) for k in range(2)]
+    assert (total["low"], total["high"]) == pytest.approx((min(each), max(each)))
+    assert f"interquartile mean {total['iqm']:.3f} ({total['low']:.3f} to {total['high']:.3f})" in out
     assert {"name", "group", "w1", "energy", "return_mean", "episodes", "seed"} <= set(content["targets"][0])
 
 

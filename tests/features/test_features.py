@@ -5,7 +5,7 @@ import pytest
 
 import himatch as hm
 from himatch.errors import DataError, TaskError
-from himatch.features import Function, LearnedFeature, State, feature_names, resolve_feature
+from himatch.features import Function, LearnedFeature, State, Stepwise, feature_names, resolve_feature
 from himatch.tasks import Task
 
 TASK = Task(
@@ -80,6 +80,23 @@ def test_what_a_users_function_returns_is_checked(trajectory: hm.Trajectory, out
         Function("mine", lambda obs, act, rew: output)(trajectory)
 
 
+def test_what_a_users_function_raises_is_one_line(trajectory: hm.Trajectory) -> None:
+    def broken(obs: np.ndarray, act: np.ndarray, rew: np.ndarray | None) -> np.ndarray:
+        raise KeyError("no such column\nand more")
+
+    with pytest.raises(DataError, match=r"^feature 'mine' failed with KeyError: .*; mend its function$") as caught:
+        Function("mine", broken)(trajectory)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(DataError, match="'mine' failed with ValueError: could not convert string"):
+        Function("mine", lambda obs, act, rew: ["many"] * len(obs))(trajectory)  # type: ignore[arg-type, return-value]
+
+
+def test_a_function_of_rewards_needs_rewards() -> None:
+    double = Function("double", lambda obs, act, rew: rew * 2)  # type: ignore[operator]
+    with pytest.raises(DataError, match=r"'double' failed with TypeError: .*the data has no rewards"):
+        double(hm.Trajectory(np.zeros((3, 4)), np.zeros((3, 2))))
+
+
 def test_reward_needs_rewards() -> None:
     with pytest.raises(DataError, match="no rewards"):
         resolve_feature("reward", TASK)(hm.Trajectory(np.zeros((3, 4)), np.zeros((3, 2))))
@@ -90,3 +107,28 @@ def test_learned_features_are_another_type() -> None:
     assert not callable(learned)
     with pytest.raises(TaskError, match="m = 0"):
         LearnedFeature(State(), 0)
+
+
+def test_a_feature_step_by_step_is_the_feature_of_the_episode(trajectory: hm.Trajectory) -> None:
+    feature = Stepwise(resolve_feature("both,speed", TASK))
+    found = [feature(trajectory.observations[t : t + 1], trajectory.actions[t : t + 1], None) for t in range(9)]
+    np.testing.assert_array_equal(np.concatenate(found), feature.feature(trajectory))
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda obs, act, rew: np.diff(obs[:, 0], prepend=obs[:1, 0]),
+        lambda obs, act, rew: obs[:, 0] - obs[:, 0].mean(),
+        lambda obs, act, rew: np.cumsum(rew),
+    ],
+)
+def test_a_feature_of_several_steps_is_not_known_step_by_step(batch: int, function: object) -> None:
+    """Rows of a batch are no steps of one episode."""
+    rng = np.random.default_rng(3)
+    feature = Stepwise(Function("change", function))  # type: ignore[arg-type]
+    steps = [(rng.normal(size=(batch, 4)), rng.normal(size=(batch, 2)), rng.normal(size=batch)) for _ in range(2)]
+    feature(*steps[0])
+    with pytest.raises(DataError, match="'change' looks at more than one step"):
+        feature(*steps[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -79,6 +80,22 @@ def test_the_first_seed_acts_unless_another_is_named(policy: Policy, data: hm.Tr
     first, named, other = (policy.controller(data[3], seed=seed).act(seen) for seed in (None, 2, 7))
     np.testing.assert_array_equal(first, named)
     assert not np.allclose(first, other)
+
+
+def test_closed_needs_a_feature_of_single_steps(tmp_path: Path) -> None:
+    """Others are for targets that are told as they are."""
+    task = replace(hm.get_task("hopper"), features={"change": lambda obs, act, rew: np.diff(obs[:, 5], prepend=0.0)})
+    data = hm.load_dataset(fallen_hoppers(range(12), 0.3), task)
+    policy = untrained(hm.CDT("change"), data, tmp_path)
+    assert np.isfinite(policy.match(data[3], episodes=2).w1)
+    with pytest.raises(HimatchError, match="looks at more than one step"):
+        policy.match(data[3], episodes=2, conditioning="closed")
+    controller = policy.controller(data[3], conditioning="closed")
+    controller.reset()
+    controller.act(data[3].observations[0])
+    controller.act(data[3].observations[1])
+    with pytest.raises(HimatchError, match="looks at more than one step"):
+        controller.act(data[3].observations[2])
 
 
 @pytest.mark.parametrize("batch", [None, 2])

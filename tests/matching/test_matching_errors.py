@@ -57,6 +57,11 @@ def test_bad_input_is_said_in_one_line(policy: Policy, data: hm.TrajectoryDatase
         assert "\n" not in str(caught.value) or "^" in str(caught.value)
 
 
+def test_weights_are_the_best_or_the_last() -> None:
+    with pytest.raises(HimatchError, match=r"^weights are best or last, got 'first'$"):
+        hm.load("hopper-cdt", weights="first")  # type: ignore[arg-type]
+
+
 def test_a_task_without_environment_cannot_be_rolled_out(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     task = hm.Task("logs", 1000, 11, 3, -1.0, 1.0, features={"x_velocity": 5})
     logs = hm.load_dataset([hm.Trajectory(e.observations, e.actions) for e in data], task)

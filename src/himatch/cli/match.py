@@ -14,7 +14,6 @@ from himatch.cli.data import Import, Name, PathName
 
 if TYPE_CHECKING:
     from himatch.matching import Policy
-    from himatch.targets import Target
 
 RunFolder = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 Conditioning = Annotated[Literal["open", "closed", "planned"], tyro.conf.arg(metavar="open|closed|planned")]
@@ -81,14 +80,19 @@ class Match:
         """Load, roll out, print and draw."""
         from rich.console import Console
 
+        from himatch.files import check_picture, check_target
+
+        if self.plot is not None:
+            check_picture(Path(self.plot))
         policy = self.rolling.load(self.run_folder)
         if self.video is not None:
             from himatch.matching.video import check_video
 
+            check_target(Path(self.video))
             check_video(Path(self.video), policy, self.rolling.env)
         with bar("rollouts") as progress:
             result = policy.match_all(
-                [_target(self.target, policy)],
+                [self.target],
                 episodes=self.rolling.episodes,
                 conditioning=self.rolling.conditioning,
                 feature=self.rolling.feature,
@@ -104,10 +108,16 @@ class Match:
         if result.target.matches == "distribution":
             console.print(f"W1 {result.w1:.3f}   energy {result.energy:.3f}   episode mixture {result.reference:.3f}")
         else:
-            console.print(f"error {result.error:.3f}")
+            console.print(f"error {result.error:.4g}")
+            what = {"return": "total", "goal": "last"}[result.target.matches]
+            for d, name in enumerate(result.frame.feature.names(len(result.asked))):
+                reached = result.reached[..., d]
+                console.print(
+                    f"{what} {name} {reached.mean():.4g} ± {reached.std():.3g}, asked for {result.asked[d]:.4g}"
+                )
         lengths = result.lengths
         console.print(
-            f"return {result.returns.mean():.1f} ± {result.returns.std():.1f}   length {lengths.mean():.0f}   "
+            f"sum of rewards {result.returns.mean():.1f} ± {result.returns.std():.1f}   length {lengths.mean():.0f}   "
             f"{result.returns.size} rollouts of {len(policy.seeds)} seed(s), {result.conditioning}"
         )
         if self.plot is not None:
@@ -116,23 +126,6 @@ class Match:
             with bar("video", unit="frames") as progress:
                 path = result.video(self.video, progress=progress)
             console.print(f"video of the first rollout written to {path}", soft_wrap=True)
-
-
-def _target(text: str, policy: Policy) -> str | Target:
-    """An expression; ``heldout(i)`` is one of the run's own held-out episodes."""
-    import re
-
-    from himatch.errors import TargetError
-    from himatch.targets import Demonstration
-
-    found = re.fullmatch(r"\s*heldout\(\s*(\d+)\s*\)\s*", text)
-    if found is None:
-        return text
-    held_out, number = policy.held_out, int(found[1])
-    if held_out is None or number >= len(held_out):
-        count = 0 if held_out is None else len(held_out)
-        raise TargetError(f"{policy.folder} has {count} held-out episodes, there is no heldout({number})")
-    return Demonstration(held_out[number], f"{policy.groups[number]} {number}")
 
 
 @dataclass
@@ -144,7 +137,7 @@ class Evaluate:
     targets: Annotated[str, tyro.conf.arg(metavar="heldout|shift|synthetic|FILE")] = "heldout"
     """The run's held-out episodes, those moved by -3 to 3 bins, Gaussians, or a file with one expression a line."""
     out: PathName = None
-    """Where to write the results, RUN/evaluation.json by default."""
+    """Where to write the results: by default RUN/evaluation.json, with what differs from the usual in its name."""
     rolling: Rolling = field(default_factory=Rolling)
 
     def run(self) -> None:
@@ -152,7 +145,7 @@ class Evaluate:
         from rich.console import Console
         from rich.table import Table
 
-        from himatch.matching.evaluation import evaluate, named_targets
+        from himatch.matching.evaluation import evaluate, middle, named_targets
 
         check_writable(self.run_folder, self.out)
         policy = self.rolling.load(self.run_folder)
@@ -168,7 +161,7 @@ class Evaluate:
                 env=self.rolling.env,
                 progress=progress,
             )
-        path = found.write(None if self.out is None else Path(self.out))
+        path = found.write(policy.folder / self._usual_name() if self.out is None else Path(self.out))
         content = found.as_json()
         table = Table(box=None, title=f"{policy.method.name}, {content['feature']}", title_justify="left")
         for name in ("target", "group"):
@@ -182,20 +175,32 @@ class Evaluate:
         console = Console(highlight=False)
         console.print(table)
         for name, s in content["summary"].items():
-            console.print(
-                f"{name}: {s['mean']:.3f} ± {s['std']:.3f}, interquartile mean {s['iqm']:.3f} "
-                f"({s['low']:.3f} to {s['high']:.3f})"
-            )
+            console.print(f"{name}: {s['mean']:.3f} ± {s['std']:.3f}, interquartile mean {middle(s)}")
         console.print(f"written to {path}", soft_wrap=True)
+
+    def _usual_name(self) -> str:
+        """Evaluations of one run do not write over one another; the plain one is what cards and the Hub show."""
+        from himatch.policy.run_folder import EVALUATION
+
+        usual = Rolling()
+        different = [Path(self.targets).stem] if self.targets != "heldout" else []
+        for name in ("conditioning", "feature", "weights", "env"):
+            if getattr(self.rolling, name) != getattr(usual, name):
+                different.append(str(getattr(self.rolling, name)))
+        text = "-".join([Path(EVALUATION).stem, *different])
+        return "".join(c if c.isalnum() or c in "-_." else "_" for c in text) + Path(EVALUATION).suffix
 
 
 def check_writable(run: str, out: str | None) -> None:
     """What belongs to a run is written into its folder, but not into a cache or into himatch itself."""
     from himatch.errors import HimatchError
+    from himatch.files import check_target
     from himatch.hub import is_hub_name
     from himatch.models import find_model
 
-    if out is None and not Path(run).exists() and (is_hub_name(run) or find_model(run) is not None):
+    if out is not None:
+        check_target(Path(out))
+    elif not Path(run).exists() and (is_hub_name(run) or find_model(run) is not None):
         raise HimatchError(f"{run} does not lie in a folder of yours; say where to write (--out FILE)")
 
 

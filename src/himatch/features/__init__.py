@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 
 from himatch.errors import TaskError
-from himatch.features.feature import Action, Coordinates, Feature, Function, LearnedFeature, Reward, Stack, State
+from himatch.features.feature import (
+    Action,
+    Coordinates,
+    Feature,
+    Function,
+    LearnedFeature,
+    Reward,
+    Stack,
+    State,
+    Stepwise,
+)
 from himatch.tasks import Task
 
 __all__ = [
@@ -17,6 +27,7 @@ __all__ = [
     "Reward",
     "Stack",
     "State",
+    "Stepwise",
     "feature_names",
     "resolve_feature",
 ]

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from himatch.errors import DataError, TaskError
+from himatch.errors import DataError, TaskError, one_line
 from himatch.tasks import FeatureFunction
 from himatch.types import Array, Trajectory
 
@@ -123,9 +123,12 @@ class Function:
 
     def __call__(self, trajectory: Trajectory) -> Array:
         """Call the function and refuse what is not one finite row a step."""
-        phi = np.asarray(
-            self.function(trajectory.observations, trajectory.actions, trajectory.rewards), dtype=np.float32
-        )
+        rewards = trajectory.rewards
+        try:
+            phi = np.asarray(self.function(trajectory.observations, trajectory.actions, rewards), dtype=np.float32)
+        except Exception as reason:  # it is the user's code, whatever it raises
+            hint = "mend its function" if rewards is not None else "the data has no rewards, it is given None for them"
+            raise DataError(f"feature {self.name!r} failed with {one_line(reason)}; {hint}") from reason
         phi = phi[:, None] if phi.ndim == 1 else phi
         if phi.ndim != 2 or len(phi) != len(trajectory) or phi.shape[1] == 0:
             raise DataError(
@@ -158,3 +161,38 @@ class Stack:
     def __call__(self, trajectory: Trajectory) -> Array:
         """All parts' columns."""
         return np.concatenate([part(trajectory) for part in self.parts], axis=1)
+
+
+class Stepwise:
+    """A feature of the present step of a batch, for whoever must know it before the episode is over.
+
+    A user's function may look at other steps of its episode, which the present ones of other episodes are not. On the
+    second step this is found out with the first row.
+    """
+
+    def __init__(self, feature: Feature) -> None:
+        self.feature = feature
+        self._steps = 0
+        self._first: Trajectory | None = None
+
+    def __call__(self, observations: Array, actions: Array, rewards: Array | None) -> Array:
+        """The feature of every row, ``(B, d)``."""
+        here = Trajectory(observations, actions, rewards)
+        phi = self.feature(here)
+        if self._first is not None:
+            self._check(self._first, here[:1], phi[0])
+        self._first = here[:1] if self._steps == 0 else None
+        self._steps += 1
+        return phi
+
+    def _check(self, before: Trajectory, now: Trajectory, phi: Array) -> None:
+        both = Trajectory(
+            np.concatenate([before.observations, now.observations]),
+            np.concatenate([before.actions, now.actions]),
+            None if before.rewards is None or now.rewards is None else np.concatenate([before.rewards, now.rewards]),
+        )
+        if not np.allclose(self.feature(both)[1], phi, rtol=1e-4, atol=1e-5):
+            raise DataError(
+                f"feature {self.feature.name!r} looks at more than one step, so it is not known while an episode goes "
+                "on; closed conditioning needs a feature of single steps, open and planned do not"
+            )

@@ -9,10 +9,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from himatch.errors import HimatchError
+from himatch.features import Stepwise
 from himatch.information import InformationStatistic
 from himatch.rollout import Conditioning, Player
 from himatch.targets import Target
-from himatch.types import Trajectory
 
 if TYPE_CHECKING:
     from himatch.matching.policy import Policy
@@ -38,7 +38,7 @@ class Controller:
         feed = policy_feed(one, [target], conditioning_frame(policy), numbers, conditioning)
         self._player = Player(one.agent, one.normalizers, feed, batch or 1, one.seeds[0], one.temperature)
         statistic = policy.statistic
-        self._feature = statistic.feature if isinstance(statistic, InformationStatistic) else None
+        self._feature = Stepwise(statistic.feature) if isinstance(statistic, InformationStatistic) else None
         self._last: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
     def reset(self) -> None:
@@ -88,7 +88,7 @@ class Controller:
         except (TypeError, ValueError):
             raise HimatchError(f"expected one reward, or {len(states)} for the batch, got {reward!r}") from None
         try:
-            phi = self._feature(Trajectory(states, actions, rewards))
+            phi = self._feature(states, actions, rewards)
         except HimatchError as reason:
             if reward is None:
                 raise HimatchError(

@@ -7,19 +7,22 @@ from typing import Any, Literal
 
 import torch
 
-from himatch.errors import DataError
+from himatch.errors import DataError, HimatchError, TaskError
 from himatch.hub import HubName, fetch, is_hub_name
 from himatch.information import InformationStatistic, LearnedStatistic
 from himatch.matching.policy import TEMPERATURE, Policy
 from himatch.models import find_model, model_names
+from himatch.nn.devices import find_device
 from himatch.nn.policy import ModelConfig
 from himatch.nn.tensors import read_tensors
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Widths
 from himatch.policy.making import make_agent
-from himatch.policy.methods import Method, method_from_spec
+from himatch.policy.methods import METHODS, Method, method_from_spec
 from himatch.policy.normalizers import Normalizers
 from himatch.tasks import Task
+
+WEIGHTS = {"best": files.BEST, "last": files.LAST}
 
 
 def find_run(run: str | Path) -> Path:
@@ -46,25 +49,29 @@ def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: 
     ``run`` is a run folder, a model of ``himatch models list``, or ``hf:USER/NAME`` on the Hub (``@REVISION`` for a
     branch, tag or commit).
     """
-    folder = find_run(run)
+    if weights not in WEIGHTS:
+        raise HimatchError(f"weights are {' or '.join(WEIGHTS)}, got {weights!r}")
+    where, folder = find_device(device), find_run(run)
     description = files.read_run(folder)
     try:
+        if (name := description["method"]["name"]) not in METHODS:
+            raise TaskError(f"its method {name!r} is not known here; register it first (--import FILE.py)")
         method = method_from_spec(description["method"])
         config = ModelConfig(**description["model"])
         widths = Widths(**description["widths"])
         seeds = tuple(int(seed) for seed in description["seeds"])
         task = files.task_from_spec(description["task"])
         temperature = float(description.get("temperature", TEMPERATURE))
+    except TaskError as reason:
+        raise TaskError(f"{folder}: {reason}") from None
     except (KeyError, TypeError, ValueError) as reason:
         raise DataError(f"{folder / files.RUN}: incomplete or from another version ({reason})") from None
     agent = make_agent(method, config, widths, seeds)
-    name = {"last": files.LAST, "best": files.BEST}[weights]
-    stored = [read_tensors(files.seed_folder(folder, seed) / name) for seed in seeds]
+    stored = [read_tensors(files.seed_folder(folder, seed) / WEIGHTS[weights]) for seed in seeds]
     try:
         agent.load_state_dict({key: torch.stack([part[key] for part in stored]) for key in stored[0]})
     except (RuntimeError, KeyError) as reason:
         raise DataError(f"{folder}: the weights do not fit {files.RUN} ({str(reason).splitlines()[0]})") from None
-    where = torch.device(device)
     try:
         normalizers = Normalizers.of(read_tensors(folder / files.NORMALIZERS)).to(where)
     except TypeError as reason:

@@ -29,18 +29,18 @@ def logged_actions(policy: Policy, trajectory: Trajectory, target: Trajectory) -
 
 
 def _windows(policy: Policy, trajectory: Trajectory, target: Trajectory) -> Iterator[tuple[Batch, Tensor]]:
-    """Every step's window and the position to read, in blocks; for t < N tokens stand at 0..t."""
+    """Every step's window as networks see it and the position to read, in blocks; for t < N tokens stand at 0..t."""
     steps, n = len(trajectory), policy.context
     now = np.arange(steps)
     start = np.maximum(now - n + 1, 0)
     rows = start[:, None] + np.arange(n)
     own = np.minimum(rows, steps - 1)
-    z = policy.statistic(target) if isinstance(policy.statistic, InformationStatistic) else None
+    z = _told(policy, target, steps + n)
     code = policy.embed([target]).unsqueeze(2) if isinstance(policy.method, TaskMethod) else None  # (K, 1, 1, m)
 
-    def stack(array: NDArray[Any]) -> Tensor:
-        """The same numbers for every seed, on the policy's device."""
-        tensor = torch.tensor(array).to(policy.device)
+    def stack(numbers: NDArray[Any] | Tensor) -> Tensor:
+        """The same for every seed, on the policy's device."""
+        tensor = torch.as_tensor(numbers).to(policy.device)
         return tensor.expand(len(policy.seeds), *tensor.shape)
 
     for i in range(0, steps, BLOCK):
@@ -54,18 +54,24 @@ def _windows(policy: Policy, trajectory: Trajectory, target: Trajectory) -> Iter
             stack(trajectory.observations[own[part]]),
             stack(trajectory.actions[own[part]]),
             stack(rows[part]),
-            code if z is None else stack(z[np.minimum(rows[part], len(z) - 1)]),
-            targets,
+            targets=targets,
         )
-        yield batch, torch.from_numpy(now[part] - start[part]).to(policy.device)
+        told = code if z is None else stack(z[torch.from_numpy(rows[part])])
+        yield policy.normalizers(batch)._replace(z=told), torch.from_numpy(now[part] - start[part]).to(policy.device)
+
+
+def _told(policy: Policy, target: Trajectory, count: int) -> Tensor | None:
+    """What the policy is told of the target at each of ``count`` steps, its last z once it is over, ``(count, k)``."""
+    if not isinstance(policy.statistic, InformationStatistic):
+        return None
+    times = torch.arange(count)
+    z = torch.from_numpy(policy.statistic(target))[times.clamp(max=len(target) - 1)]
+    return policy.normalizers.told(z.to(policy.device), times.to(policy.device))
 
 
 @torch.no_grad()
 def _read(policy: Policy, batch: Batch, places: Tensor) -> Tensor:
     """Actions at the given position of every window, ``(K, B, act)``, in the task's range."""
-    normalized = policy.normalizers(batch)
-    if batch.z is not None:
-        normalized = normalized._replace(z=policy.normalizers.told(batch.z, batch.times))
-    outputs = policy.agent(normalized)
+    outputs = policy.agent(batch)
     chosen = outputs[:, torch.arange(len(places), device=policy.device), places]
     return policy.normalizers.raw_actions(policy.agent.policy.action(chosen))

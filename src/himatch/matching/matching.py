@@ -233,7 +233,7 @@ def _note_outside(target: Target, mixture: Mixture | None, reference: EpisodeRef
     if mixture is not None:
         part = f"{support.outside:.0%}" if support.outside >= 0.01 else "less than 1%"
         what = f"{part} of {target.name} lies where no training episode goes"
-        remedy = f"the nearest mixture of episodes is {mixture.w1:.3g} away (W1)"
+        remedy = f"the nearest mixture of episodes is {mixture.w1:.3g} away (W1, what lies beyond all bins in the last)"
     else:
         what = f"{target.name} lies beyond every training episode"
         reached = reference.totals if target.matches == "return" else reference.finals

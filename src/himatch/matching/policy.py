@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from himatch.data import TrajectoryDataset, load_dataset
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, TargetError
 from himatch.information import InformationStatistic, LearnedStatistic
 from himatch.matching.controller import Controller
 from himatch.matching.logged import logged_actions
@@ -26,7 +26,7 @@ from himatch.policy.making import make_agent
 from himatch.policy.methods import Method
 from himatch.policy.normalizers import Normalizers
 from himatch.rollout import Conditioning
-from himatch.targets import EpisodeReference, Target, as_target
+from himatch.targets import Demonstration, EpisodeReference, Target, as_target
 from himatch.tasks import Task
 from himatch.types import Trajectory
 
@@ -87,6 +87,16 @@ class Policy:
     def groups(self) -> tuple[str, ...]:
         """The group of every held-out episode."""
         return tuple(self.description["split"]["groups"])
+
+    def target(self, target: Target | Trajectory | str | ArrayLike) -> Target:
+        """What is asked for as a target; in expressions, ``heldout(i)`` is one of the run's own held-out episodes."""
+        return as_target(target, self.task, self._held_out_target)
+
+    def _held_out_target(self, number: int) -> Target:
+        count = 0 if self.held_out is None else len(self.held_out)
+        if self.held_out is None or number >= count:
+            raise TargetError(f"{self.folder} has {count} held-out episodes, there is no heldout({number})")
+        return Demonstration(self.held_out[number], f"{self.groups[number]} {number}")
 
     @property
     def feature(self) -> str:
@@ -173,7 +183,7 @@ class Policy:
         self._references |= references or {}
         return match_targets(
             self,
-            [as_target(target, self.task) for target in targets],
+            [self.target(target) for target in targets],
             episodes=episodes,
             conditioning=conditioning,
             features=(feature or self.feature,),
@@ -192,7 +202,7 @@ class Policy:
         conditioning: Conditioning = "open",
     ) -> Controller:
         """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them in step."""
-        return Controller(self, as_target(target, self.task), seed, batch, conditioning)
+        return Controller(self, self.target(target), seed, batch, conditioning)
 
     def score(self, episodes: Sequence[Trajectory]) -> dict[str, NDArray[np.float64]]:
         """Without any environment: action error on logged episodes, and how much it rises under another one's z.

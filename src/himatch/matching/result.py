@@ -74,17 +74,22 @@ class MatchResult:
         return float(self.energy_per_seed.mean())
 
     @cached_property
+    def asked(self) -> NDArray[np.float64]:
+        """The total, or the last value, that a target of one asks for, ``(d,)``."""
+        return _of_whole(self.target.matches, self.values)
+
+    @cached_property
+    def reached(self) -> NDArray[np.float64]:
+        """The same of every rollout, ``(K, E, d)``."""
+        return np.array([[_of_whole(self.target.matches, phi) for phi in seed] for seed in self.features])
+
+    @cached_property
     def error_per_seed(self) -> NDArray[np.float64]:
         """What the target asks to be small: W1, or the distance of the mean total or of the mean last value."""
         if self.target.matches == "distribution":
             return self.w1_per_seed
-        if self.target.matches == "return":
-            asked = self.values.sum(axis=0, dtype=np.float64)
-            reached = [np.mean([phi.sum(axis=0, dtype=np.float64) for phi in seed], axis=0) for seed in self.features]
-        else:
-            asked = self.values[-1].astype(np.float64)
-            reached = [np.mean([phi[-1] for phi in seed], axis=0) for seed in self.features]
-        return np.array([float(np.linalg.norm(row - asked)) for row in reached])
+        distances: NDArray[np.float64] = np.linalg.norm(self.reached.mean(axis=1) - self.asked, axis=1)
+        return distances
 
     @property
     def error(self) -> float:
@@ -123,3 +128,11 @@ def w1(rows: Array, values: Array, frame: Context) -> float:
     points, weights = bins.joint(rows)
     goal, mass = bins.joint(values)
     return wasserstein_joint(points, goal, weights, mass)
+
+
+def _of_whole(matches: str, phi: Array) -> NDArray[np.float64]:
+    """What is asked of an episode as a whole: the total of a feature, or its last value."""
+    found: NDArray[np.float64] = (
+        phi.sum(axis=0, dtype=np.float64) if matches == "return" else phi[-1].astype(np.float64)
+    )
+    return found

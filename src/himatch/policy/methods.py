@@ -80,6 +80,10 @@ class CDT(Method):
     gamma: float = 1.0
     bins: int = PAPER_BINS
 
+    def __post_init__(self) -> None:
+        if self.bins < 2:
+            raise HimatchError(f"a histogram that tells anything has at least two bins, got {self.bins}")
+
     def statistic(self, task: Task) -> InformationStatistic:
         """The histogram."""
         return distribution_based(task, self.feature, self.bins, self.gamma)

@@ -58,9 +58,13 @@ class SequenceAgent(Agent):
         return cloning, cloning
 
     def part_losses(self, part: str, batch: Batch) -> Tensor:
-        """The encoder's own loss, ``(K,)``, on the first state of every window."""
+        """The encoder's own loss, ``(K,)``, on one state of every window, each time another place in it.
+
+        The first states of windows alone would never be the last ones of an episode, where things fall.
+        """
         assert isinstance(self.codes, SummedEncoder)
-        return self.codes.unsupervised_loss(batch.states[:, :, 0])
+        window = torch.arange(batch.states.shape[1], device=batch.states.device)
+        return self.codes.unsupervised_loss(batch.states[:, window, window % batch.states.shape[2]])
 
     @torch.no_grad()
     def after_step(self) -> None:

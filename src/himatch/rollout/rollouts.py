@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from himatch.features import Feature
+from himatch.features import Feature, Stepwise
 from himatch.rollout.player import Player
 from himatch.simulation import Simulator
 from himatch.types import Trajectory
@@ -69,7 +69,7 @@ def roll_out(
     chosen = torch.zeros(*shape, actions.shape[2], pin_memory=pinned)
     player.reset()
     seen = simulator.reset(reset_seeds.ravel().tolist())
-    watched = feature is not None and player.feed.wants_features
+    watched = Stepwise(feature) if feature is not None and player.feed.wants_features else None
     with player.threads():
         for step in range(longest):
             active = simulator.active
@@ -83,9 +83,8 @@ def roll_out(
             rewards[:, step] = after.rewards
             played[active] += 1
             terminated |= active & after.terminated
-            if watched:
-                assert feature is not None
-                phi = feature(Trajectory(observations[:, step], actions[:, step], rewards[:, step]))
+            if watched is not None:
+                phi = watched(observations[:, step], actions[:, step], rewards[:, step])
                 player.feed.achieved(torch.tensor(phi).view(*shape, -1).to(device))
             seen = after.observations
             finished = np.flatnonzero(active & (played >= limit))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from himatch.targets.distribution import Component, Distribution
-from himatch.targets.expression import parse_target, read_histogram, read_samples
+from himatch.targets.expression import HeldOut, parse_target, read_histogram, read_samples
 from himatch.targets.reference import EpisodeReference, Mixture, Nearest, Support
 from himatch.targets.target import (
     Context,
@@ -48,12 +48,14 @@ __all__ = [
 ]
 
 
-def as_target(target: Target | Trajectory | str | ArrayLike, task: Task | str | None = None) -> Target:
+def as_target(
+    target: Target | Trajectory | str | ArrayLike, task: Task | str | None = None, held_out: HeldOut | None = None
+) -> Target:
     """Whatever a user hands over as a target: an expression, an episode, samples, or a target already."""
     if isinstance(target, Target):
         return target
     if isinstance(target, str):
-        return parse_target(target, task)
+        return parse_target(target, task, held_out)
     return demo(target) if isinstance(target, Trajectory) else Samples(np.asarray(target))
 
 

@@ -31,12 +31,17 @@ _DEEPEST = 40
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 
-def parse_target(text: str, task: Task | str | None = None) -> Target:
+HeldOut = Callable[[int], Target]
+"""The held-out episode of that number."""
+
+
+def parse_target(text: str, task: Task | str | None = None, held_out: HeldOut | None = None) -> Target:
     """The target that an expression describes; mistakes are reported with the character they stand at.
 
-    ``task`` is used to read the files that ``demo(PATH, EPISODE)`` names.
+    ``task`` is used to read the files that ``demo(PATH, EPISODE)`` names, ``held_out`` to look up ``heldout(EPISODE)``
+    of a run.
     """
-    parser = _Parser(text, task)
+    parser = _Parser(text, task, held_out)
     target = _as_target(parser.expression())
     parser.skip_space()
     if parser.position < len(text):
@@ -54,8 +59,8 @@ def _as_target(item: Item) -> Target:
 class _Parser:
     """Recursive descent; ``position`` is the next character to read."""
 
-    def __init__(self, text: str, task: Task | str | None) -> None:
-        self.text, self.task = text, task
+    def __init__(self, text: str, task: Task | str | None, held_out: HeldOut | None) -> None:
+        self.text, self.task, self.held_out = text, task, held_out
         self.position = self.depth = 0
 
     # -- characters ---------------------------------------------------------------------------------------------
@@ -186,6 +191,7 @@ class _Parser:
             "joint": self.joint,
             "shuffled": self.shuffled,
             "demo": self.demo,
+            "heldout": self.heldout,
             "histogram": lambda: read_histogram(self.path()),
             "samples": lambda: read_samples(self.path()),
         }
@@ -246,6 +252,12 @@ class _Parser:
         if episode >= len(dataset):
             raise TargetError(f"{path} has {len(dataset)} episodes, there is no episode {episode}")
         return Demonstration(dataset[episode], f"demo({path}, {episode})")
+
+    def heldout(self) -> Target:
+        number = self.whole_number("held-out episode")
+        if self.held_out is None:
+            raise TargetError("held-out episodes belong to a run: match a policy with this target")
+        return self.held_out(number)
 
 
 def read_histogram(path: str) -> Drawn:

@@ -175,7 +175,9 @@ class EpisodeReference:
 
         An episode that ends before the target does (a fall, say) can only be followed while it lasts. Its part must be
         over before that, so parts come in order of these deadlines, and the shares of all that are due by some time fit
-        into that time. Where deadlines are equal, parts of a target in time come in its order, else slow ones first.
+        into that time. For a target that outlasts all episodes, all deadlines are put off as far as the longest's, so
+        that there still is a mixture. Where deadlines are equal, parts of a target in time come in its order, else slow
+        ones first.
         """
         self._check_mixable(target)
         ends = np.where(self.lengths < steps, FOLLOWED * self.lengths, steps)
