@@ -23,7 +23,7 @@ ORDER = {
         "tutorials/new-aggregator",
     ),
     "Guide": ("data", "training", "matching", "models", "interchange", "report", "experts"),
-    "Reference": ("commands", "api", "datasets", "performance", "deviations"),
+    "Reference": ("commands", "api", "datasets", "performance", "results", "deviations"),
 }
 """Captions and pages of the side bar; a page that is in neither fails the build."""
 
