@@ -123,6 +123,18 @@ def test_a_model_of_other_settings_or_other_data_is_not_used(tiny: None, cache: 
     assert len(read_results([tmp_path])) == 1
 
 
+def test_a_table_is_of_one_dataset(tiny: None, cache: str, tmp_path: Path) -> None:
+    """Whatever the files are called."""
+    for seed, name in enumerate(("a", "b")):
+        make_dataset("hopper-medium-expert", tmp_path / name / "same-v0", episodes=20, seed=seed, quiet=True)
+    chosen = options(cache, tasks=("hopper",), methods=("bc",), data=str(tmp_path / "a" / "same-v0"))
+    assert run_benchmark(["xvel"], tmp_path / "out", chosen, quiet=True)[0].failure is None
+    chosen = replace(chosen, methods=("dt",), data=str(tmp_path / "b" / "same-v0"))
+    assert "holds results of hopper on other data" in str(
+        run_benchmark(["xvel"], tmp_path / "out", chosen, quiet=True)[0].failure
+    )
+
+
 def test_questions_about_the_same_targets_are_played_once(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

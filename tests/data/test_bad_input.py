@@ -73,19 +73,24 @@ BAD_COLUMNS = {
 }
 
 
+def in_form(columns, form, folder):
+    """Flat columns as a file, or as they are."""
+    source = {"hdf5": folder / "log.hdf5", "npz": folder / "log.npz", "dictionary": columns}[form]
+    if form == "hdf5":
+        write_columns(columns, source)
+    elif form == "npz":
+        np.savez(source, **columns)
+    return source
+
+
 @pytest.mark.filterwarnings("ignore::himatch.HimatchWarning")  # a NaN also looks like the end of an episode
 @pytest.mark.parametrize("name", BAD_COLUMNS)
 @pytest.mark.parametrize("form", ["hdf5", "npz", "dictionary"])
 def test_a_bad_flat_column(name, form, tmp_path):
     column, change, complaint = BAD_COLUMNS[name]
     columns = changed(column, change)
-    source = {"hdf5": tmp_path / "log.hdf5", "npz": tmp_path / "log.npz", "dictionary": columns}[form]
-    if form == "hdf5":
-        write_columns(columns, source)
-    elif form == "npz":
-        np.savez(source, **columns)
     with pytest.raises(DataError) as caught:
-        hm.load_dataset(source, ARM)
+        hm.load_dataset(in_form(columns, form, tmp_path), ARM)
     assert_one_line(caught.value, complaint, "log." if form != "dictionary" else "arrays")
 
 
@@ -187,13 +192,8 @@ def test_what_belongs_to_episodes_must_be_as_many(name, value):
 def test_flat_columns_that_do_not_say_where_episodes_end(form, tmp_path):
     columns = {name: flat_columns(make_episodes())[name] for name in ("observations", "actions", "next_observations")}
     columns["next_observations"] = columns["next_observations"][::-1]  # which would say it, if they followed
-    source = {"hdf5": tmp_path / "log.hdf5", "npz": tmp_path / "log.npz", "dictionary": columns}[form]
-    if form == "hdf5":
-        write_columns(columns, source)
-    elif form == "npz":
-        np.savez(source, **columns)
     with pytest.raises(DataError) as caught:
-        hm.load_dataset(source, ARM)
+        hm.load_dataset(in_form(columns, form, tmp_path), ARM)
     assert_one_line(caught.value, "cannot tell where episodes end; add lengths", "(episode, episode_id, episode_ids)")
     for key in ("terminals", "terminated", "timeouts", "truncations", "dones", "found: actions, next_observations"):
         assert key in str(caught.value)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from himatch.benchmark.jobs import Job, Options, Question
-from himatch.benchmark.results import SCORES, JobResult, TargetScore, write_result
+from himatch.benchmark.results import SCORES, JobResult, TargetScore, read_result, write_result
 from himatch.benchmark.suites import BUDGETS, SUITES
 from himatch.benchmark.targets import PATCHWORKS, Asked, split_dataset, suite_targets
 from himatch.bins import Bins
@@ -46,6 +46,7 @@ def run_job(
     tell("data")
     dataset = job_dataset(job, options, quiet)
     split = split_dataset(dataset, job.split)
+    _keep_to_one_dataset(out, job, split.train.content_hash)
     if not job.method:
         return [write_result(out, _look_at(job, question, dataset, options)) for question in waiting]
     tell("training")
@@ -58,6 +59,21 @@ def run_job(
         tell(f"{targets} targets, {conditioning}")
         written += [write_result(out, r) for r in _answers(job, questions, policy, split, seconds, options)]
     return written
+
+
+def _keep_to_one_dataset(out: Path, job: Job, digest: str) -> None:
+    """A table compares methods on the same data: refuse to add a row of other data."""
+    for path in sorted((out / SCORES).glob(f"*-{job.task}-*.json")):
+        result = read_result(path)
+        suite = SUITES.get(result.suite)
+        if suite is None or (result.task, suite.split) != (job.task, job.split) or suite.targets == "dataset":
+            continue
+        if (before := result.provenance["data"]["hash"]) != digest:
+            raise DataError(
+                f"{out} holds results of {job.task} on other data (sha256 {before[:12]}, now {digest[:12]}); "
+                "choose another --out (himatch report takes several folders)"
+            )
+        return
 
 
 def result_path(out: Path, job: Job, question: Question) -> Path:
