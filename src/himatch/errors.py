@@ -4,6 +4,11 @@ A message is one line that says what is wrong, where, and how to mend it. The co
 with code 2; in Python it is an ordinary ``ValueError``.
 """
 
+from __future__ import annotations
+
+import sys
+import warnings
+
 
 def one_line(reason: BaseException) -> str:
     """What somebody else's code raised, for a message: its kind and the first line of what it says."""
@@ -44,3 +49,11 @@ class SimulationError(HimatchError):
 
 class HimatchWarning(UserWarning):
     """Something was repaired or assumed; the result is usable but the user should know."""
+
+
+def note(message: str) -> None:
+    """Warn of something, at the line outside himatch that led to it."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "himatch":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, HimatchWarning, level)

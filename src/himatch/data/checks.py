@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.data.packed import BLOCK, Packed
-from himatch.errors import DataError, HimatchWarning
+from himatch.errors import DataError, note
 from himatch.tasks import Task
 from himatch.tasks.spaces import refusal
 from himatch.types import Array
@@ -105,11 +104,9 @@ def check_packed(packed: Packed, task: Task, where: str, *, clip_actions: bool) 
         raise DataError(f"{where}: episode {int(np.argmin(packed.lengths))} has no steps; drop it from the data")
     longer = packed.lengths[packed.lengths > task.horizon]
     if len(longer):
-        warnings.warn(
+        note(
             f"{where}: {len(longer)} of {len(packed.lengths)} episodes are longer than the {task.horizon} steps of "
-            f"task {task.name}'s horizon (the longest has {longer.max()}); are the episode ends right?",
-            HimatchWarning,
-            2,
+            f"task {task.name}'s horizon (the longest has {longer.max()}); are the episode ends right?"
         )
     observation_columns(packed.observations.shape[1], task, where)
     width = packed.actions.shape[1]
@@ -167,4 +164,4 @@ def _check_actions(
             packed.actions[start : start + BLOCK] = np.clip(block, low, high)
     if clipped:
         why = "as asked" if clip_actions else "they overshot by rounding"
-        warnings.warn(f"{where}: {clipped} action values clipped to the task's range ({why})", HimatchWarning, 2)
+        note(f"{where}: {clipped} action values clipped to the task's range ({why})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from himatch.data.dataset import TrajectoryDataset
 from himatch.data.making import recorded_dataset, recording_metadata, return_range
 from himatch.data.playing import even_slots, metered, reset_seeds
 from himatch.data.writing import write_folder
-from himatch.errors import DataError, HimatchWarning
+from himatch.errors import DataError, note
 from himatch.files import new_folder
 from himatch.simulation import Behaviour, make_simulator
 from himatch.tasks import Task, get_task
@@ -123,8 +122,4 @@ def _clipped(behaviour: Behaviour, task: Task, name: str) -> Iterator[Behaviour]
 
     yield clipped
     if outside:
-        warnings.warn(
-            f"{outside / total:.1%} of the action values of {name} were clipped to the range of task {task.name}",
-            HimatchWarning,
-            2,
-        )
+        note(f"{outside / total:.1%} of the action values of {name} were clipped to the range of task {task.name}")

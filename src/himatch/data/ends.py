@@ -6,7 +6,6 @@ Version 0 files of D4RL have no ``timeouts``, replay files have wrong ones; wher
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.data.checks import Column, flat_column, listed
-from himatch.errors import DataError, HimatchWarning
+from himatch.errors import DataError, note
 
 Flags = NDArray[np.bool_]
 
@@ -149,11 +148,9 @@ def _cut_at_horizon(ends: Flags, horizon: int, where: str) -> None:
         start = end + 1
     cuts = int(ends.sum()) - before
     if cuts:
-        warnings.warn(
+        note(
             f"{where}: no time-outs in it ({', '.join(TRUNCATED)}), so episodes are cut at the task's horizon of "
-            f"{horizon} steps, in {cuts} places; if they ended elsewhere, add lengths or an episode column",
-            HimatchWarning,
-            2,
+            f"{horizon} steps, in {cuts} places; if they ended elsewhere, add lengths or an episode column"
         )
 
 
@@ -174,9 +171,7 @@ def _repair(ends: Flags, timeouts: Flags, jumps: Flags, horizon: int | None, whe
             else:
                 start = int(end) + 1
     if missing.any() or dropped:
-        warnings.warn(
+        note(
             f"{where}: episode ends repaired from next_observations: {int(missing.sum())} added, "
-            f"{dropped} time-outs inside an episode ignored",
-            HimatchWarning,
-            2,
+            f"{dropped} time-outs inside an episode ignored"
         )

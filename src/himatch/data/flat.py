@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from himatch.data.checks import Column, as_array, check_columns, flat_column, listed, observation_columns
 from himatch.data.ends import EndFlags, Flags, flag_columns, flagged_ends, no_ends, stated_ends
 from himatch.data.packed import BLOCK, Allocate, Packed, in_memory
-from himatch.errors import DataError, HimatchWarning
+from himatch.errors import DataError, note
 from himatch.files import reading
 from himatch.tasks import Task
 from himatch.types import Array
@@ -83,7 +82,7 @@ def read_flat(columns: Mapping[str, Column], where: str, task: Task | None, allo
     if stated is None and not flagged and continuation is None:
         raise no_ends(columns, where)
     if ignored:
-        warnings.warn(f"{where}: next_observations do not continue the observations; left aside", HimatchWarning, 2)
+        note(f"{where}: next_observations do not continue the observations; left aside")
     ends = stated
     if ends is None:
         jumps = None if continuation is None else continuation.jumps

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ from himatch.data.packed import (
 from himatch.data.pickles import read_pickle
 from himatch.data.sources import locate, split_sources
 from himatch.data.tables import read_table
-from himatch.errors import DataError, HimatchWarning
+from himatch.errors import DataError, note
 from himatch.files import new_folder, reading
 from himatch.tasks import Task, get_task, task_names
 from himatch.types import Trajectory
@@ -166,11 +165,9 @@ def _load(
     env_ids = list(dict.fromkeys(part.env_id for part in parts if part.env_id is not None))
     for env_id in env_ids:
         if chosen.env_id not in (None, env_id):
-            warnings.warn(
+            note(
                 f"{name}: recorded in {env_id}, but task {chosen.name} runs {chosen.env_id}; physics and rewards "
-                "differ between versions, so rollouts will not reproduce the data exactly",
-                HimatchWarning,
-                2,
+                "differ between versions, so rollouts will not reproduce the data exactly"
             )
     return TrajectoryDataset(packed, chosen, source=name, env_id=env_ids[0] if len(env_ids) == 1 else None)
 
@@ -227,11 +224,9 @@ def _note_unregistered(folder: MinariFolder) -> None:
     written = folder.metadata.get("himatch")
     name = written.get("task") if isinstance(written, dict) else None
     if isinstance(name, str) and name != UNNAMED:
-        warnings.warn(
+        note(
             f"{folder.data}: the set belongs to task {listed([name])}, which is not registered here; --import FILE.py "
-            "(in Python, importing the file) makes it and its features known",
-            HimatchWarning,
-            2,
+            "(in Python, importing the file) makes it and its features known"
         )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from himatch.errors import DataError, HimatchWarning
+from himatch.errors import DataError, note
 from himatch.files import reading
 from himatch.nn.policy import ModelConfig
 from himatch.nn.tensors import read_tensors
@@ -69,7 +68,7 @@ class Checkpoint:
         if isinstance(stated, int):
             return stated
         what = f"{self.name} does not say how many steps it sees"
-        warnings.warn(f"{what}; {CONTEXT} are assumed, as on D4RL (--context N)", HimatchWarning, 2)
+        note(f"{what}; {CONTEXT} are assumed, as on D4RL (--context N)")
         return CONTEXT
 
     def weights(self) -> dict[str, Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import numpy as np
 
-from himatch.errors import HimatchError, HimatchWarning, TargetError
+from himatch.errors import HimatchError, TargetError, note
 from himatch.features import resolve_feature
 from himatch.information import InformationStatistic
 from himatch.matching.result import MatchResult
@@ -228,7 +227,7 @@ def _note_outside(target: Target, mixture: Mixture | None, reference: EpisodeRef
     if support.inside or target.demonstration() is not None:
         return
     if not len(reference.lengths):
-        warnings.warn(f"whether {target.name} can be reached is not known: no training episodes", HimatchWarning, 2)
+        note(f"whether {target.name} can be reached is not known: no training episodes")
         return
     if mixture is not None:
         part = f"{support.outside:.0%}" if support.outside >= 0.01 else "less than 1%"
@@ -239,4 +238,4 @@ def _note_outside(target: Target, mixture: Mixture | None, reference: EpisodeRef
         reached = reference.totals if target.matches == "return" else reference.finals
         numbers = ", ".join(f"{x:.4g}" for x in reached[reference.nearest(target).episode])
         remedy = f"the nearest achievable is {target.matches}({numbers})"
-    warnings.warn(f"{what}; {remedy}", HimatchWarning, 2)
+    note(f"{what}; {remedy}")

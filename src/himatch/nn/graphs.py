@@ -7,7 +7,6 @@ memory, so that the recorded kernels read it there; a number of Python's would b
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -15,7 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-from himatch.errors import HimatchWarning
+from himatch.errors import note
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -145,7 +144,7 @@ class Recorded(Generic[T]):
 
     def _go_without(self, what: str, reason: Exception) -> None:
         detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
-        warnings.warn(f"no {what} for {self._purpose} here, going on without it ({detail})", HimatchWarning, 5)
+        note(f"no {what} for {self._purpose} here, going on without it ({detail})")
 
 
 def remembered(*tensors: Tensor) -> Undo:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from himatch.benchmark.results import JobResult
 from himatch.benchmark.suites import usual_steps
-from himatch.errors import HimatchWarning
+from himatch.errors import note
 from himatch.report.methods import canonical
 from himatch.report.paper import PaperTable
 
@@ -62,7 +61,7 @@ def gather_rows(
         jobs = rows.setdefault(run, {})
         if result.task in jobs:
             message = f"{result.suite}: {names[run]} on {result.task} was found twice; the later is shown"
-            warnings.warn(message, HimatchWarning, stacklevel=2)
+            note(message)
         jobs[result.task] = result
     for method in dict.fromkeys([*spelled, *(run.method for run in rows)]):
         runs = sorted((run for run in rows if run.method == method), key=_place)

@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from himatch.errors import HimatchWarning, SimulationError
+from himatch.errors import SimulationError, note
 from himatch.simulation.gymnasium_envs import MakeEnv, environment_makers
 from himatch.simulation.opengl import opengl_backend
 from himatch.simulation.views import Image, RobotView, View, camera_of
@@ -88,11 +88,9 @@ class Stage:
             logged = episode.observations[step]
             if same and not np.allclose(np.ravel(seen)[: len(logged)], logged, rtol=SAME, atol=SAME):
                 same = False
-                warnings.warn(
+                note(
                     f"the environment does not repeat its episodes: from step {step} on the pictures show another one "
-                    "than the numbers",
-                    HimatchWarning,
-                    2,
+                    "than the numbers"
                 )
             if step in wanted:
                 yield step, self.view()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from himatch.errors import HimatchWarning
+from himatch.errors import note
 from himatch.tasks.physics import import_mujoco
 
 KNOWN_NOTICE = "settotalmass"  # an XML attribute of half_cheetah.xml that MuJoCo means to drop one day
@@ -55,4 +54,4 @@ def quiet_loading() -> Iterator[None]:
         if previous is not None:
             previous(text)
         else:
-            warnings.warn(f"MuJoCo: {text}", HimatchWarning, stacklevel=3)
+            note(f"MuJoCo: {text}")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from himatch.errors import HimatchError, HimatchWarning, TaskError
+from himatch.errors import HimatchError, TaskError, note
 from himatch.tasks.locomotion import LOCOMOTION
 from himatch.tasks.task import FeatureSource, Task
 
@@ -167,7 +166,7 @@ def _load_entry_points() -> None:
         try:
             announced = entry.load()  # either a Task, or a module whose import registers some
         except Exception as reason:  # somebody else's plugin must not take the program down
-            warnings.warn(f"the tasks of {entry.name} could not be loaded: {reason}", HimatchWarning, 2)
+            note(f"the tasks of {entry.name} could not be loaded: {reason}")
             continue
         if isinstance(announced, Task):
             _registry.setdefault(announced.name, announced)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +15,7 @@ import numpy as np
 from himatch.aggregators import Histogram
 from himatch.bins import Bins
 from himatch.data import Split, TrajectoryDataset, random_split, spread_split, write_minari
-from himatch.errors import DataError, HimatchWarning
+from himatch.errors import DataError, note
 from himatch.features import Feature, feature_names, resolve_feature
 from himatch.files import write_json
 from himatch.information import InformationStatistic, LearnedStatistic
@@ -161,7 +160,7 @@ class Job:
             try:
                 found.append(self._reference(resolve_feature(name, train.task)))
             except DataError as reason:  # nobody has asked for it
-                warnings.warn(f"rollouts cannot be scored on {name}: {reason}", HimatchWarning, 2)
+                note(f"rollouts cannot be scored on {name}: {reason}")
         return found
 
     def _reference(self, feature: Feature) -> EpisodeReference:
