@@ -225,6 +225,10 @@ def test_resuming_something_else_is_refused(hopper: hm.TrajectoryDataset, tmp_pa
         hm.train(hm.DT(), hopper[:-1], out=run, quiet=True, resume=True, **TINY)
     with pytest.raises(DataError, match="other settings"):
         hm.train(hm.DT(), hopper, out=run, quiet=True, resume=True, **{**TINY, "width": 32})
+    for stored in ('{"method": {"name": "dt"}}', '{"method": 3, "data": {"hash": "0"}}'):
+        (run / "run.json").write_text(stored)
+        with pytest.raises(DataError, match=r"run\.json: cannot be read"):
+            hm.train(hm.DT(), hopper, out=run, quiet=True, resume=True, **TINY)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").touch()
     with pytest.raises(DataError, match="not a run folder"):

@@ -17,7 +17,7 @@ from himatch.bins import Bins
 from himatch.data import Split, TrajectoryDataset, random_split, spread_split, write_minari
 from himatch.errors import DataError, note
 from himatch.features import Feature, feature_names, resolve_feature
-from himatch.files import write_json
+from himatch.files import reading, write_json
 from himatch.information import InformationStatistic, LearnedStatistic
 from himatch.matching.references import write_references
 from himatch.nn.tensors import versions
@@ -174,24 +174,19 @@ class Job:
 def check_same(folder: Path, method: Method, split: Split, config: Preset, seeds: tuple[int, ...]) -> None:
     """Refuse a run folder that was trained in another way or on other data."""
     stored = files.read_run(folder)
-    before, now = stored["data"]["hash"], split.train.content_hash
-    if before != now:
-        raise DataError(
-            f"{folder} was trained on other data (sha256 {before[:12]}, now {now[:12]}); give the same source and "
-            "split, or choose another folder"
-        )
-    wanted = {
-        "method": method_spec(method),
-        "model": asdict(config.model),
-        "train": asdict(config.train),
-        "seeds": {"seeds": list(seeds)},
-    }
-    told = stored | {"seeds": {"seeds": stored["seeds"]}}
+    wanted = {**method_spec(method), **asdict(config.model), **asdict(config.train), "seeds": list(seeds)}
+    with reading(str(folder / files.RUN)):
+        before, now = stored["data"]["hash"], split.train.content_hash
+        told = {**stored["method"], **stored["model"], **stored["train"], "seeds": stored["seeds"]}
+        if before != now:
+            raise DataError(
+                f"{folder} was trained on other data (sha256 {before[:12]}, now {now[:12]}); give the same source and "
+                "split, or choose another folder"
+            )
     differing = [
-        f"{name} {told[part].get(name)}, now {value}"
-        for part, settings in json.loads(json.dumps(wanted)).items()
-        for name, value in settings.items()
-        if told[part].get(name) != value
+        f"{name} {told.get(name)}, now {value}"
+        for name, value in json.loads(json.dumps(wanted)).items()
+        if told.get(name) != value
     ]
     if differing:
         raise DataError(f"{folder} was started with other settings ({'; '.join(differing)}); choose another folder")
