@@ -43,7 +43,7 @@ def test_the_states_are_those_of_the_episode(task: str, monkeypatch: pytest.Monk
             seen.append(inner._get_obs().astype(np.float32))
             return np.zeros((24, 32, 3), np.uint8)
 
-        steps = [step for step, _ in Stage(stage.env, look, stage.seed).play(episode, [0, 3, last])]
+        steps = [step for step, _ in Stage(stage.env, look, stage.seed, stage.name).play(episode, [0, 3, last])]
     assert steps == [0, 3, last]
     np.testing.assert_array_equal(np.array(seen), episode.observations[[0, 3, last]])
 
@@ -131,6 +131,30 @@ def test_a_registered_one_is_made_again_so_that_it_draws(monkeypatch: pytest.Mon
             assert stage.first().shape == (10, 20, 3)
 
 
+def broken(*args: Any, **settings: Any) -> Any:
+    raise RuntimeError("motor bus down\nand out")
+
+
+def test_one_that_cannot_be_made_again_so_that_it_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    made = iter([Lamp])
+    gymnasium.register("Lamp-v0", lambda **settings: next(made, broken)(**settings), max_episode_steps=9)
+    once = gymnasium.make("Lamp-v0")
+    with pytest.raises(SimulationError, match=r"environment of lamp cannot be made: RuntimeError: motor bus down$"):
+        Replay(Task(name="lamp", horizon=9), 0, lambda: once).check()
+
+
+@pytest.mark.parametrize("method", ["__init__", "reset", "step"])
+def test_one_that_fails_is_one_line(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    monkeypatch.setattr(Lamp, method, broken)
+    episode = Trajectory(np.zeros((2, 1)), np.zeros((2, 1)))
+    with (
+        pytest.raises(SimulationError, match=r"^[^\n]*RuntimeError: motor bus down[^\n]*$"),
+        lamp(render_mode="rgb_array").open((64, 48)) as stage,
+    ):
+        list(stage.play(episode, [0, 1]))
+
+
 def shadow() -> Any:
     raise RuntimeError("no bulb\nnor socket")
 
@@ -139,7 +163,7 @@ def shadow() -> Any:
     ("settings", "picture", "message"),
     [
         ({}, None, "lamp draws no pictures of itself.*rgb_array"),
-        ({"render_mode": "rgb_array"}, shadow, r"lamp cannot draw itself \(no bulb\)"),
+        ({"render_mode": "rgb_array"}, shadow, r"lamp cannot draw itself \(RuntimeError: no bulb\)"),
         ({"render_mode": "rgb_array"}, lambda: None, "bytes"),
         ({"render_mode": "rgb_array"}, lambda: np.zeros((4, 4, 3)), "float64"),
         ({"render_mode": "rgb_array"}, lambda: np.zeros((4, 4), np.uint8), r"\(4, 4\)"),

@@ -23,15 +23,15 @@ MakeEnv = Callable[[], gymnasium.Env[Any, Any]]
 LARGEST = float(np.finfo(np.float32).max)
 
 
-class _Call(NamedTuple):
+class Call(NamedTuple):
     """A function of environments, and what Gymnasium has it return."""
 
     name: str
     returns: tuple[str, ...]
 
 
-RESET = _Call("reset(seed=...)", ("observation", "info"))
-STEP = _Call("step(action)", ("observation", "reward", "terminated", "truncated", "info"))
+RESET = Call("reset(seed=...)", ("observation", "info"))
+STEP = Call("step(action)", ("observation", "reward", "terminated", "truncated", "info"))
 
 
 class GymnasiumSimulator:
@@ -43,7 +43,7 @@ class GymnasiumSimulator:
     def __init__(self, task: Task, makers: Sequence[MakeEnv]) -> None:
         self.task, self.count = task, len(makers)
         with quiet_loading():
-            self._envs = [_made(make, task.env_id or task.name) for make in makers]
+            self._envs = [made(make, task.env_id or task.name) for make in makers]
         first = self._envs[0]
         name = self._name = type(first.unwrapped).__name__ if first.spec is None else first.spec.id
         widths = {
@@ -77,7 +77,7 @@ class GymnasiumSimulator:
         chosen = self._episodes.checked_ids(ids)
         numbers = self._episodes.checked_seeds(seeds, chosen)
         observations = self._observations.copy()
-        with self._calling(RESET):
+        with calling(self._name, RESET):
             for simulation, seed in zip(chosen.tolist(), numbers, strict=True):
                 observations[simulation], _ = self._checked(self._envs[simulation].reset(seed=seed), RESET)
         self._check_finite("observation", observations, np.zeros(self.count, np.int64))
@@ -95,7 +95,7 @@ class GymnasiumSimulator:
         sent = self._episodes.checked_actions(actions, self.action_width)
         observations, rewards = self._observations.copy(), np.zeros(self.count)
         terminated, truncated = np.zeros((2, self.count), dtype=np.bool_)
-        with self._calling(STEP):
+        with calling(self._name, STEP):
             for i in self._episodes.ids.tolist():
                 found = self._checked(self._envs[i].step(sent[i]), STEP)
                 observations[i], rewards[i], terminated[i], truncated[i], _ = found
@@ -112,19 +112,7 @@ class GymnasiumSimulator:
 
     # -- what an environment may do wrong ---------------------------------------------------------------------------
 
-    @contextmanager
-    def _calling(self, call: _Call) -> Iterator[None]:
-        try:
-            yield
-        except HimatchError:
-            raise
-        except Exception as reason:  # it is the user's code, whatever it raises
-            hint = "mend the environment"
-            if isinstance(reason, (TypeError, ValueError)):  # as Gymnasium's wrappers do that unpack something else
-                hint = f"Gymnasium's {call.name} returns {', '.join(call.returns)}"
-            raise SimulationError(f"{self._name}: {call.name} failed with {one_line(reason)}; {hint}") from reason
-
-    def _checked(self, found: Any, call: _Call) -> Any:
+    def _checked(self, found: Any, call: Call) -> Any:
         """What a call returned, with an observation of the right shape."""
         several = isinstance(found, (tuple, list))
         if not several or len(found) != len(call.returns):
@@ -150,7 +138,22 @@ class GymnasiumSimulator:
             )
 
 
-def _made(make: MakeEnv, name: str) -> gymnasium.Env[Any, Any]:
+@contextmanager
+def calling(name: str, call: Call) -> Iterator[None]:
+    """One clear line for whatever an environment raises when it is called: it is the user's code."""
+    try:
+        yield
+    except HimatchError:
+        raise
+    except Exception as reason:
+        hint = "mend the environment"
+        if isinstance(reason, (TypeError, ValueError)):  # as Gymnasium's wrappers do that unpack something else
+            hint = f"Gymnasium's {call.name} returns {', '.join(call.returns)}"
+        raise SimulationError(f"{name}: {call.name} failed with {one_line(reason)}; {hint}") from reason
+
+
+def made(make: MakeEnv, name: str) -> gymnasium.Env[Any, Any]:
+    """The environment, or one clear line about what making it raised."""
     try:
         env = make()
     except HimatchError:

@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from himatch.errors import SimulationError, note
-from himatch.simulation.gymnasium_envs import MakeEnv, environment_makers
+from himatch.errors import SimulationError, note, one_line
+from himatch.simulation.gymnasium_envs import RESET, STEP, MakeEnv, calling, environment_makers, made
 from himatch.simulation.opengl import opengl_backend
 from himatch.simulation.views import Image, RobotView, View, camera_of
 from himatch.tasks import Task
@@ -42,11 +43,12 @@ class Replay:
         with quiet_loading(), warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # data of an older environment is no mistake
             make = self.make_env or environment_makers(self.task, [self.task.env_kwargs])[0]
-            env = make()
+            name = self.task.env_id or self.task.name
+            env = made(make, name)
         view: View | None = None
         try:
-            env, view = _viewed(env, size, self.task.env_id or self.task.name)
-            yield Stage(env, view, self.seed)
+            env, view = _viewed(env, size, name)
+            yield Stage(env, view, self.seed, name)
         finally:
             if isinstance(view, RobotView):
                 view.close()
@@ -65,6 +67,7 @@ class Stage:
     env: gymnasium.Env[Any, Any]
     view: View
     seed: int
+    name: str
 
     @property
     def dt(self) -> float:
@@ -77,13 +80,13 @@ class Stage:
 
     def first(self) -> Image:
         """The initial state."""
-        self.env.reset(seed=self.seed)
+        self._reset()
         return self.view()
 
     def play(self, episode: Trajectory, steps: Collection[int]) -> Iterator[tuple[int, Image]]:
         """The states before these steps, in turn."""
         wanted, same = set(steps), True
-        seen, _ = self.env.reset(seed=self.seed)
+        seen = self._reset()
         for step in range(max(wanted) + 1):
             logged = episode.observations[step]
             if same and not np.allclose(np.ravel(seen)[: len(logged)], logged, rtol=SAME, atol=SAME):
@@ -94,7 +97,13 @@ class Stage:
                 )
             if step in wanted:
                 yield step, self.view()
-            seen, *_ = self.env.step(episode.actions[step])
+            with calling(self.name, STEP):
+                seen, *_ = self.env.step(episode.actions[step])
+
+    def _reset(self) -> Any:
+        with calling(self.name, RESET):
+            seen, _ = self.env.reset(seed=self.seed)
+        return seen
 
 
 def _viewed(env: gymnasium.Env[Any, Any], size: tuple[int, int], name: str) -> tuple[gymnasium.Env[Any, Any], View]:
@@ -110,7 +119,7 @@ def _viewed(env: gymnasium.Env[Any, Any], size: tuple[int, int], name: str) -> t
                 f"{name} draws no pictures of itself, so there is no video of it; give it the render mode rgb_array"
             )
         env.close()
-        env = gymnasium.make(spec, render_mode="rgb_array")
+        env = made(partial(gymnasium.make, spec, render_mode="rgb_array"), name)
     if hasattr(inner, "mujoco_renderer"):
         os.environ[OPENGL_VARIABLE] = opengl_backend()  # else Gymnasium tries a window first
     return env, _own_view(env, name)
@@ -123,8 +132,7 @@ def _own_view(env: gymnasium.Env[Any, Any], name: str) -> View:
         try:
             drawn = np.asarray(env.render())
         except Exception as reason:  # the user's environment, or a library that it draws with
-            detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
-            raise SimulationError(f"{name} cannot draw itself ({detail})") from reason
+            raise SimulationError(f"{name} cannot draw itself ({one_line(reason)[:160]})") from reason
         if drawn.ndim != 3 or drawn.shape[2] != 3 or drawn.dtype != np.uint8:
             raise SimulationError(
                 f"{name} must draw an array of bytes (height, width, 3), got {drawn.dtype} of shape {drawn.shape}"
