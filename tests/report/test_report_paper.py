@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from himatch.benchmark.suites import SUITES
 from himatch.report import paper_tables
 from himatch.report.layouts import LAYOUTS, columns_of
 from himatch.report.methods import canonical, has_option
@@ -83,3 +84,11 @@ def test_names_of_methods_meet() -> None:
     assert canonical("Categorical DT") == "Categorical DT"
     assert has_option("BDT (N=50)", "m=16")
     assert not has_option("DT-E2E (m=1)", "m=16")
+
+
+@pytest.mark.parametrize("label", ["unsupervised_xvel", "unsupervised_reward"])
+def test_imitation_has_the_paper_s_rows_and_the_literal_readings(label: str) -> None:
+    ours = {canonical(variant.name) for variant in SUITES["imitation"].variants}
+    literal = {name for name in ours if has_option(name, "literal")}
+    assert {canonical(name) for name in TABLES[label].rows} == ours - literal
+    assert len(literal) == 2
