@@ -1,19 +1,24 @@
-"""Notes point at the line of the user's own code that led to them."""
+"""What somebody else's code raised, as part of a message."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
-from random_episodes import episode
 
-import himatch as hm
+from himatch.errors import LONGEST, one_line
 
 
-def test_a_note_stands_at_the_users_line() -> None:
-    long = episode(np.random.default_rng(0), steps=1005)
-    with pytest.warns(hm.HimatchWarning, match="longer than the 1000 steps") as caught:
-        hm.load_dataset([long], "hopper")
-    line = Path(__file__).read_text().splitlines()[caught[0].lineno - 1]
-    assert (caught[0].filename, line.strip()) == (__file__, 'hm.load_dataset([long], "hopper")')
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (RuntimeError(), "RuntimeError"),
+        (OSError(" \n "), "OSError"),
+        (ValueError("too hot\nat step 3"), "ValueError: too hot"),
+        (KeyError("q"), "KeyError: 'q'"),
+    ],
+)
+def test_kind_and_first_line(reason: Exception, said: str) -> None:
+    assert one_line(reason) == said
+
+
+def test_long_complaints_are_cut() -> None:
+    assert one_line(ValueError("x" * 10_000)) == "ValueError: ".ljust(LONGEST, "x")

@@ -9,11 +9,13 @@ from __future__ import annotations
 import sys
 import warnings
 
+LONGEST = 200  # characters of what somebody else's code says
+
 
 def one_line(reason: BaseException) -> str:
     """What somebody else's code raised, for a message: its kind and the first line of what it says."""
     said = str(reason).strip()
-    return f"{type(reason).__name__}: {said.splitlines()[0]}" if said else type(reason).__name__
+    return f"{type(reason).__name__}: {said.splitlines()[0]}"[:LONGEST] if said else type(reason).__name__
 
 
 class HimatchError(ValueError):

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from himatch.errors import DataError, HimatchError
+from himatch.errors import DataError, HimatchError, one_line
 
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -41,9 +41,8 @@ def reading(where: str) -> Iterator[None]:
     except PermissionError as reason:
         raise DataError(f"{where}: no permission to read it") from reason
     except _DAMAGE as reason:
-        detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
         raise DataError(
-            f"{where}: cannot be read, the file is damaged or not what its name says ({detail})"
+            f"{where}: cannot be read, the file is damaged or not what its name says ({one_line(reason)})"
         ) from reason
 
 

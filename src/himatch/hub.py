@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, one_line
 
 PREFIX = "hf:"
 _NAME = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
@@ -72,5 +72,4 @@ def asking_the_hub(name: HubName) -> Iterator[None]:
         status = getattr(getattr(reason, "response", None), "status_code", None)
         if status in (401, 403) or isinstance(reason, errors.LocalTokenNotFoundError):
             raise HimatchError(f"{name}: the Hub does not let you do that; log in: hf auth login") from None
-        detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
-        raise HimatchError(f"{name}: the Hub cannot be reached or refuses ({detail})") from None
+        raise HimatchError(f"{name}: the Hub cannot be reached or refuses ({one_line(reason)})") from None

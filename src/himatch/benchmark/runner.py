@@ -18,7 +18,7 @@ from rich.console import Console
 
 from himatch.benchmark.jobs import Job, Options, plan_jobs
 from himatch.benchmark.running import result_path, run_job
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, one_line
 from himatch.files import new_file, reading, write_json
 from himatch.progress import progress_bar
 from himatch.simulation.simulator import available_cpus
@@ -104,7 +104,7 @@ def attempt(job: str, out: str, options: dict[str, Any], quiet: bool = True) -> 
         return work.key, str(reason).splitlines()[0]
     except Exception as reason:  # one job that fails must not take the others with it
         _note_failure(folder, work, traceback.format_exc())
-        return work.key, f"{type(reason).__name__}: {reason}".splitlines()[0]
+        return work.key, one_line(reason)
     (folder / FAILURES / f"{work.key}.txt").unlink(missing_ok=True)
     return work.key, None
 

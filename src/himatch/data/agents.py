@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from himatch.data.checks import listed
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, one_line
 from himatch.simulation import Behaviour, Simulator
 from himatch.tasks import Task
 
@@ -82,8 +82,7 @@ class FunctionAgent:
             except HimatchError:
                 raise
             except Exception as reason:  # somebody else's code: whatever it raises, say whose it is
-                detail = (str(reason).strip() or "no message").splitlines()[0][:160]
-                raise HimatchError(f"the policy {self.name} failed: {type(reason).__name__}: {detail}") from reason
+                raise HimatchError(f"the policy {self.name} failed: {one_line(reason)}") from reason
             if returned.shape != (len(seen), width):
                 raise HimatchError(
                     f"the policy {self.name} returned shape {returned.shape} for {len(seen)} observations; "

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from himatch.data.agents import FunctionAgent, check_widths, file_hash
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, one_line
 from himatch.files import reading
 from himatch.nn.threads import one_thread
 from himatch.simulation import Behaviour, Simulator
@@ -113,7 +113,7 @@ def _load_model(path: Path) -> tuple[str, Any]:
             with torch.random.fork_rng(devices=[]):  # weights are drawn before they are read
                 return name, getattr(module, name).load(path, device="cpu", custom_objects=_stand_ins())
         except Exception as reason:  # a pickle may fail in any way
-            failures.append(f"{name}: {(str(reason).strip() or type(reason).__name__).splitlines()[0][:120]}")
+            failures.append(f"{name}: {one_line(reason)}")
     raise HimatchError(f"{path}: no algorithm of Stable-Baselines3 loads it ({failures[0]})")
 
 

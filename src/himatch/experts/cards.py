@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from himatch.errors import DataError
+from himatch.errors import DataError, one_line
 from himatch.files import reading
 
 BUNDLED = Path(__file__).parent / "weights"
@@ -48,7 +48,7 @@ def read_weights(card: Card, folder: str | Path | None = None) -> dict[str, NDAr
                 raise DataError(f"{path} holds fewer agents than its card; the two files do not belong together")
             return {name: part[card["place"]] for name, part in slices.items()}
     except (SafetensorError, OSError, ValueError) as reason:
-        raise DataError(f"{path}: damaged or cut short ({str(reason).splitlines()[0]})") from None
+        raise DataError(f"{path}: damaged or cut short ({one_line(reason)})") from None
 
 
 def weights_hash(weights: Mapping[str, NDArray[np.floating[Any]]]) -> str:

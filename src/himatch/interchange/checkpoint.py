@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from himatch.errors import DataError, note
+from himatch.errors import DataError, note, one_line
 from himatch.files import reading
 from himatch.nn.policy import ModelConfig
 from himatch.nn.tensors import read_tensors
@@ -152,10 +152,9 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as reason:
-        detail = str(reason).strip().splitlines()[0][:120]
         raise DataError(
-            f"{path}: damaged, or a pickle of more than tensors, which is not read ({detail}); convert it with "
-            "safetensors.torch.save_file where you trust it"
+            f"{path}: damaged, or a pickle of more than tensors, which is not read ({one_line(reason)}); convert it "
+            "with safetensors.torch.save_file where you trust it"
         ) from None
     if not isinstance(content, dict) or not all(isinstance(tensor, Tensor) for tensor in content.values()):
         raise DataError(f"{path}: not the weights of one model")

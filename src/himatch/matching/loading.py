@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import torch
 
-from himatch.errors import DataError, HimatchError, TaskError
+from himatch.errors import DataError, HimatchError, TaskError, one_line
 from himatch.hub import HubName, fetch, is_hub_name
 from himatch.information import InformationStatistic, LearnedStatistic
 from himatch.matching.policy import TEMPERATURE, Policy
@@ -71,7 +71,7 @@ def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: 
     try:
         agent.load_state_dict({key: torch.stack([part[key] for part in stored]) for key in stored[0]})
     except (RuntimeError, KeyError) as reason:
-        raise DataError(f"{folder}: the weights do not fit {files.RUN} ({str(reason).splitlines()[0]})") from None
+        raise DataError(f"{folder}: the weights do not fit {files.RUN} ({one_line(reason)})") from None
     try:
         normalizers = Normalizers.of(read_tensors(folder / files.NORMALIZERS)).to(where)
     except TypeError as reason:

@@ -7,6 +7,7 @@ memory, so that the recorded kernels read it there; a number of Python's would b
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -14,7 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-from himatch.errors import note
+from himatch.errors import note, one_line
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -104,7 +105,9 @@ class Recorded(Generic[T]):
             torch._dynamo.reset()
             for part in self._parts:
                 part.compile()
-            self._try_out(undo)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "TensorFloat32")  # single precision is meant where it is used
+                self._try_out(undo)
             self._compiled = True
         except Exception as reason:  # whatever a compiler on a user's machine may say
             for part in self._parts:
@@ -143,8 +146,7 @@ class Recorded(Generic[T]):
             torch.cuda.current_stream().wait_stream(side)
 
     def _go_without(self, what: str, reason: Exception) -> None:
-        detail = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
-        note(f"no {what} for {self._purpose} here, going on without it ({detail})")
+        note(f"no {what} for {self._purpose} here, going on without it ({one_line(reason)})")
 
 
 def remembered(*tensors: Tensor) -> Undo:

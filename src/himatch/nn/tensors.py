@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from himatch._version import __version__
-from himatch.errors import DataError
+from himatch.errors import DataError, one_line
 from himatch.files import new_file
 
 
@@ -30,7 +30,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as reason:
-        raise DataError(f"{path}: damaged or cut short ({str(reason).splitlines()[0]}); train again") from None
+        raise DataError(f"{path}: damaged or cut short ({one_line(reason)}); train again") from None
 
 
 def read_facts(path: Path) -> dict[str, str]:
@@ -39,7 +39,7 @@ def read_facts(path: Path) -> dict[str, str]:
         with safe_open(path, "pt") as stored:
             return stored.metadata() or {}
     except (SafetensorError, OSError, ValueError) as reason:
-        raise DataError(f"{path}: damaged or cut short ({str(reason).splitlines()[0]}); train again") from None
+        raise DataError(f"{path}: damaged or cut short ({one_line(reason)}); train again") from None
 
 
 def versions() -> dict[str, str]:

@@ -176,7 +176,7 @@ def _make(task: Task, settings: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
         return gymnasium.make(task.env_id, max_episode_steps=task.horizon, disable_env_checker=True, **settings)
     except gymnasium.error.Error as reason:
         raise SimulationError(
-            f"Gymnasium cannot make {task.env_id!r} ({str(reason).splitlines()[0]}); import the package that "
+            f"Gymnasium cannot make {task.env_id!r} ({one_line(reason)}); import the package that "
             "registers it first (--import FILE.py), or hand over a function that makes it (env=...)"
         ) from None
     except (TypeError, ValueError, OSError) as reason:  # a setting that the environment does not know, or its value

@@ -132,7 +132,7 @@ def _own_view(env: gymnasium.Env[Any, Any], name: str) -> View:
         try:
             drawn = np.asarray(env.render())
         except Exception as reason:  # the user's environment, or a library that it draws with
-            raise SimulationError(f"{name} cannot draw itself ({one_line(reason)[:160]})") from reason
+            raise SimulationError(f"{name} cannot draw itself ({one_line(reason)})") from reason
         if drawn.ndim != 3 or drawn.shape[2] != 3 or drawn.dtype != np.uint8:
             raise SimulationError(
                 f"{name} must draw an array of bytes (height, width, 3), got {drawn.dtype} of shape {drawn.shape}"

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from himatch.errors import HimatchError, TaskError
+from himatch.errors import HimatchError, TaskError, one_line
 from himatch.tasks.notices import quiet_loading
 
 
@@ -48,7 +48,7 @@ def environment_facts(env_id: str, env_kwargs: Mapping[str, Any]) -> Environment
             env = gymnasium.make(env_id, **env_kwargs)
     except gymnasium.error.Error as reason:
         raise TaskError(
-            f"Gymnasium cannot make {env_id!r} ({str(reason).splitlines()[0]}); import the package that registers it "
+            f"Gymnasium cannot make {env_id!r} ({one_line(reason)}); import the package that registers it "
             "first, or give observation_width, action_width and the action range yourself"
         ) from None
     try:
