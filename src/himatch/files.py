@@ -13,7 +13,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +49,12 @@ def reading(where: str) -> Iterator[None]:
 @contextmanager
 def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A temporary folder beside ``target`` that takes its name only when the block ends well."""
-    if target.exists() and not overwrite:
-        raise DataError(f"{target} exists already; choose another name or remove it first (--overwrite)")
+
+    def check() -> None:
+        if target.exists() and not overwrite:
+            raise DataError(f"{target} exists already; choose another name or remove it first (--overwrite)")
+
+    check()
     with _writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -58,8 +62,11 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         with _writing(target):
             yield partial
             partial.chmod(0o755)
-            if target.exists():
-                shutil.rmtree(target) if target.is_dir() else target.unlink()
+            check()  # it may have come meanwhile, and what is in it is somebody's
+            if target.is_dir():
+                shutil.rmtree(target)
+            elif target.exists():
+                target.unlink()
             partial.rename(target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -67,16 +74,21 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def new_file(target: Path) -> Iterator[Path]:
-    """A temporary file name beside ``target`` (same suffix) that replaces it only when the block ends well."""
-    partial = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    """A file of the same name in a hidden folder beside ``target`` that replaces it only when the block ends well.
+
+    In a folder of its own, since those who look for ``*.json`` would find a hidden file.
+    """
+    hidden: str | None = None
     try:
         with _writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
+            hidden = tempfile.mkdtemp(prefix=".", dir=target.parent)
+            partial = Path(hidden) / target.name
             yield partial
             partial.replace(target)
     finally:
-        with suppress(OSError):  # it is not there, or nor is its folder, which has been said
-            partial.unlink()
+        if hidden is not None:
+            shutil.rmtree(hidden, ignore_errors=True)
 
 
 def check_target(target: Path) -> None:

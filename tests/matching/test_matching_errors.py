@@ -73,9 +73,8 @@ def test_a_task_without_environment_cannot_be_rolled_out(data: hm.TrajectoryData
 
 def test_a_feature_the_run_does_not_hold_can_be_handed_over(policy: Policy, data: hm.TrajectoryDataset) -> None:
     one = policy.only(0)
-    one._references = dict(policy._references)
-    reference = hm.EpisodeReference.of(data, resolve_feature("height", data.task), horizon=1000)
-    [result] = one.match_all([data[2]], episodes=2, feature="height", references={"height": reference})
+    one.add_reference(hm.EpisodeReference.of(data, resolve_feature("height", data.task), horizon=1000))
+    result = one.match(data[2], episodes=2, feature="height")
     np.testing.assert_array_equal(result.values, data[2].observations[:, [0]])
     np.testing.assert_array_equal(result.features[0][0], result.example.observations[:, [0]])
 

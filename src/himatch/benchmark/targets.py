@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from himatch.benchmark.suites import HELD_OUT_VELOCITIES, SYNTHETIC, Suite
-from himatch.data import Split, TrajectoryDataset, label_split, paper_split
+from himatch.data import Split, TrajectoryDataset, label_split, named_split
 from himatch.errors import HimatchError
 from himatch.matching.evaluation import SHIFTS
 from himatch.targets import Demonstration, Patched, Shifted, Synthetic, Target, parse_target
-from himatch.types import Trajectory
 
 SHUFFLE_SEED = 0
 PER_VELOCITY = 10
@@ -29,13 +28,9 @@ class Asked:
 
 def split_dataset(dataset: TrajectoryDataset, kind: str) -> Split:
     """What is trained on and what is held out."""
-    if kind == "paper":
-        return paper_split(dataset)
     if kind == "velocities":
         return label_split(dataset, HELD_OUT_VELOCITIES, PER_VELOCITY)
-    import numpy as np
-
-    return Split(dataset, dataset[:0], (), np.arange(len(dataset)), np.arange(0))
+    return named_split(dataset, "none" if kind == "all" else kind)
 
 
 def suite_targets(suite: Suite, task: str, split: Split, additional: Callable[[], TrajectoryDataset]) -> list[Asked]:
@@ -44,18 +39,11 @@ def suite_targets(suite: Suite, task: str, split: Split, additional: Callable[[]
         return _synthetic(task)
     if suite.targets == "patchwork":
         return _patchwork(additional())
-    held_out = [Asked(_demo(episode, group, i), group) for i, (episode, group) in enumerate(_held_out(split))]
+    pairs = enumerate(zip(split.held_out, split.groups, strict=True))
+    held_out = [Asked(Demonstration.held_out(episode, group, i), group) for i, (episode, group) in pairs]
     if suite.targets == "shift":
         return [replace(a, target=Shifted(a.target, s), shift=float(s)) for a in held_out for s in SHIFTS]
     return held_out
-
-
-def _held_out(split: Split) -> list[tuple[Trajectory, str]]:
-    return list(zip(split.held_out, split.groups, strict=True))
-
-
-def _demo(episode: Trajectory, group: str, number: int) -> Demonstration:
-    return Demonstration(episode, f"{group} {number + 1}")
 
 
 def _synthetic(task: str) -> list[Asked]:

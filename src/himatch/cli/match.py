@@ -79,6 +79,7 @@ class Match:
     def run(self) -> None:
         """Load, roll out, print and draw."""
         from rich.console import Console
+        from rich.markup import escape
 
         from himatch.files import check_picture, check_target
 
@@ -103,7 +104,7 @@ class Match:
             )[0]
         console = Console(highlight=False)
         console.print(
-            f"[bold]{policy.method.name}[/] on {policy.task.name}, {result.frame.feature.name}: {self.target}"
+            f"[bold]{policy.method.name}[/] on {policy.task.name}, {result.frame.feature.name}: {escape(self.target)}"
         )
         if result.target.matches == "distribution":
             console.print(f"W1 {result.w1:.3f}   energy {result.energy:.3f}   episode mixture {result.reference:.3f}")
@@ -143,6 +144,7 @@ class Evaluate:
     def run(self) -> None:
         """Load, roll out, write and print."""
         from rich.console import Console
+        from rich.markup import escape
         from rich.table import Table
 
         from himatch.matching.evaluation import evaluate, middle, named_targets
@@ -159,6 +161,7 @@ class Evaluate:
                 feature=self.rolling.feature,
                 seed=self.rolling.seed,
                 env=self.rolling.env,
+                threads=self.rolling.threads,
                 progress=progress,
             )
         path = found.write(policy.folder / self._usual_name() if self.out is None else Path(self.out))
@@ -166,16 +169,24 @@ class Evaluate:
         table = Table(box=None, title=f"{policy.method.name}, {content['feature']}", title_justify="left")
         for name in ("target", "group"):
             table.add_column(name, header_style="bold", overflow="fold")
-        for name in ("W1", "energy", "mixture", "return", "length"):
+        distances = all(result.target.matches == "distribution" for result in found.results)
+        for name in ("W1" if distances else "error", "energy", "mixture", "return", "length"):
             table.add_column(name, header_style="bold", justify="right", no_wrap=True)
         for row in content["targets"]:
             reference = "" if row["reference"] is None else f"{row['reference']:.3f}"
             numbers = (f"{row['error']:.3f}", f"{row['energy']:.3f}", reference)
-            table.add_row(row["name"], row["group"], *numbers, f"{row['return_mean']:.0f}", f"{row['length_mean']:.0f}")
+            table.add_row(
+                escape(row["name"]),
+                escape(row["group"]),
+                *numbers,
+                f"{row['return_mean']:.0f}",
+                f"{row['length_mean']:.0f}",
+            )
         console = Console(highlight=False)
         console.print(table)
         for name, s in content["summary"].items():
-            console.print(f"{name}: {s['mean']:.3f} ± {s['std']:.3f}, interquartile mean {middle(s)}")
+            if name != "total" or len(content["summary"]) > 2:
+                console.print(f"{name}: {s['mean']:.3f} ± {s['std']:.3f}, interquartile mean {middle(s)}", markup=False)
         console.print(f"written to {path}", soft_wrap=True)
 
     def _usual_name(self) -> str:
@@ -184,9 +195,9 @@ class Evaluate:
 
         usual = Rolling()
         different = [Path(self.targets).stem] if self.targets != "heldout" else []
-        for name in ("conditioning", "feature", "weights", "env"):
-            if getattr(self.rolling, name) != getattr(usual, name):
-                different.append(str(getattr(self.rolling, name)))
+        for name in ("conditioning", "feature", "weights", "env", "temperature"):
+            if (asked := getattr(self.rolling, name)) != getattr(usual, name):
+                different.append(f"{name}-{asked:g}" if isinstance(asked, float) else str(asked))
         text = "-".join([Path(EVALUATION).stem, *different])
         return "".join(c if c.isalnum() or c in "-_." else "_" for c in text) + Path(EVALUATION).suffix
 

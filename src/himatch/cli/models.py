@@ -46,7 +46,7 @@ class List:
         for name in (*groups, "mixture", "MB"):
             table.add_column(name, header_style="bold", justify="right", no_wrap=True)
         for card in cards:
-            numbers = [f"{card.w1[group]:.3f}" for group in groups]
+            numbers = [f"{card.w1[group]:.3f}" if group in card.w1 else "" for group in groups]
             numbers += [f"{card.mixture['total']:.3f}", f"{card.size / 1e6:.1f}"]
             table.add_row(card.name, card.task, card.method, card.feature, *numbers)
         console = Console(highlight=False) if sys.stdout.isatty() else Console(width=120, highlight=False)

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from himatch.data.dataset import TrajectoryDataset
 from himatch.errors import DataError
 
+PER_GROUP, A_TENTH = 5, 0.1  # what the paper's split and a random one hold out
+
 
 @dataclass(frozen=True)
 class Split:
@@ -25,6 +27,8 @@ class Split:
     groups: tuple[str, ...]
     train_index: NDArray[np.int64]
     held_out_index: NDArray[np.int64]
+    name: str | None = None
+    """What :func:`named_split` calls it; none for one of your own."""
 
     def __iter__(self) -> Iterator[TrajectoryDataset]:
         yield self.train
@@ -35,7 +39,7 @@ class Split:
         return self.held_out[np.array([group == name for group in self.groups], dtype=bool)]
 
 
-def paper_split(dataset: TrajectoryDataset, per_group: int = 5) -> Split:
+def paper_split(dataset: TrajectoryDataset, per_group: int = PER_GROUP) -> Split:
     """The paper's split: the best five episodes ("expert") and the five around the median ("medium") are held out.
 
     Episodes are sorted by return, ties by their place in the dataset; medium are ranks n//2 - 2 to n//2 + 2.
@@ -56,7 +60,8 @@ def paper_split(dataset: TrajectoryDataset, per_group: int = 5) -> Split:
         )
     order = np.argsort(dataset.returns, kind="stable")
     held_out = np.concatenate([order[-per_group:], order[middle : middle + per_group]])
-    return _split(dataset, held_out, ("expert",) * per_group + ("medium",) * per_group)
+    groups = ("expert",) * per_group + ("medium",) * per_group
+    return _split(dataset, held_out, groups, name="paper" if per_group == PER_GROUP else None)
 
 
 def named_split(dataset: TrajectoryDataset, name: str) -> Split:
@@ -65,19 +70,19 @@ def named_split(dataset: TrajectoryDataset, name: str) -> Split:
     if kind == "label" and labels:
         return label_split(dataset, [label.strip() for label in labels.split(",")])
     made: dict[str, Callable[[TrajectoryDataset], Split]]
-    made = {"paper": paper_split, "random": random_split, "none": lambda whole: _split(whole, [], ())}
+    made = {"paper": paper_split, "random": random_split, "none": lambda whole: _split(whole, [], (), name="none")}
     if name not in made:
         raise DataError(f"split must be paper, random, label:A,B or none, got {name!r}")
     return made[name](dataset)
 
 
-def random_split(dataset: TrajectoryDataset, held_out: float = 0.1, seed: int = 0) -> Split:
+def random_split(dataset: TrajectoryDataset, held_out: float = A_TENTH, seed: int = 0) -> Split:
     """Hold out a random part of the episodes, the same for the same seed."""
     count = round(len(dataset) * held_out) if 0 < held_out < 1 else 0
     if not 0 < count < len(dataset):
         raise DataError(f"cannot hold out {held_out:g} of {len(dataset)} episodes; both parts need at least one")
     chosen = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:count])
-    return _split(dataset, chosen, ("random",) * count)
+    return _split(dataset, chosen, ("random",) * count, name="random" if (held_out, seed) == (A_TENTH, 0) else None)
 
 
 def spread_split(dataset: TrajectoryDataset, count: int) -> Split:
@@ -98,12 +103,17 @@ def label_split(dataset: TrajectoryDataset, held_out: Iterable[str], per_label: 
     train = [i for i, label in enumerate(labels) if label not in wanted]
     if not train:
         raise DataError("every episode carries a held-out label; nothing is left to train on")
-    return _split(dataset, chosen, tuple(str(labels[i]) for i in chosen), train)
+    name = f"label:{','.join(wanted)}" if per_label is None else None
+    return _split(dataset, chosen, tuple(str(labels[i]) for i in chosen), train, name)
 
 
 def _split(
-    dataset: TrajectoryDataset, held_out: ArrayLike, groups: tuple[str, ...], train: ArrayLike | None = None
+    dataset: TrajectoryDataset,
+    held_out: ArrayLike,
+    groups: tuple[str, ...],
+    train: ArrayLike | None = None,
+    name: str | None = None,
 ) -> Split:
     chosen = np.asarray(held_out, dtype=np.int64)
     rest = np.setdiff1d(np.arange(len(dataset)), chosen) if train is None else np.asarray(train, dtype=np.int64)
-    return Split(dataset[rest], dataset[chosen], groups, rest, chosen)
+    return Split(dataset[rest], dataset[chosen], groups, rest, chosen, name)

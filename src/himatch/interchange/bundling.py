@@ -65,6 +65,8 @@ def bundle(
         weights = read_tensors(files.seed_folder(policy.folder, choice.seed) / files.BEST)
         halved = {name: tensor.to(torch.float16) for name, tensor in weights.items()}
         write_tensors(files.seed_folder(folder, choice.seed) / files.BEST, halved)
-    bundled = load(target)
-    evaluate(bundled, targets, episodes=episodes, feature=feature, progress=part_of(progress, parts - 1, parts)).write()
-    return bundled
+        part = part_of(progress, parts - 1, parts)
+        found = evaluate(load(folder), targets, episodes=episodes, feature=feature, progress=part).as_json()
+        found["provenance"]["run"] = target.name
+        write_json(folder / files.EVALUATION, found)
+    return load(target)

@@ -144,7 +144,7 @@ def command(description: dict[str, Any]) -> str:
         **given,
         "seed": seeds[0],
         "seeds": len(seeds),
-        "split": "paper" if description["split"]["held_out"] else "none",
+        "split": description["split"].get("name") or "SPLIT",
         "out": "RUN",
     }
     words = [word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", str(value))]
@@ -170,8 +170,9 @@ def _evaluation(policy: Policy) -> str | None:
         targets = content["targets"]
         how = (
             f"Feature `{content['feature']}`, {content['conditioning']} conditioning, {len(targets)} targets, "
-            f"{targets[0]['episodes']} rollouts of each and every seed, in {content['provenance']['env_id']}. The "
-            "error is W1 for distributions, else the distance of the mean return or final value."
+            f"{targets[0]['episodes']} rollouts of each and every seed, in "
+            f"{content['provenance']['env_id'] or 'an environment that was handed over'}. The error is W1 for "
+            "distributions, else the distance of the mean return or final value."
         )
     except (ValueError, KeyError, IndexError, TypeError):
         return None  # somebody else's file of that name

@@ -155,7 +155,7 @@ def _write_run(folder: Path, checkpoint: Checkpoint, settings: Settings, data: T
             "episodes": None if data is None else len(data),
             "steps": None if data is None else data.steps,
         },
-        "split": {"groups": [], "train": [], "held_out": []},
+        "split": {"name": "none", "groups": [], "train": [], "held_out": []},
         "versions": versions(),
         "imported": {"source": checkpoint.name, "sha256 of the weights": checkpoint.digest},
     }

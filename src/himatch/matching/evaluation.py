@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from himatch.divergences import summarize
 from himatch.errors import TargetError
 from himatch.files import write_json
+from himatch.matching.matching import Environment
 from himatch.matching.result import MatchResult
 from himatch.nn.tensors import versions
 from himatch.policy.run_folder import EVALUATION
@@ -52,10 +53,8 @@ class Evaluation:
             }
             for group, result in zip(self.groups, self.results, strict=True)
         ]
-        names = list(dict.fromkeys(self.groups))
-        summary = {name: self._summary(name) for name in names}
-        if len(names) > 1:
-            summary["total"] = self._summary(None)
+        summary = {name: self._summary(name) for name in dict.fromkeys(self.groups)}
+        summary["total"] = self._summary(None)
         first = self.results[0]
         return {
             "feature": first.frame.feature.name,
@@ -68,7 +67,9 @@ class Evaluation:
                 "seeds": list(self.policy.seeds),
                 "data": self.policy.description["data"],
                 "task": self.policy.task.name,
-                "env_id": self.policy.description["data"].get("env_id") or self.policy.task.env_id,
+                "env_id": None if first.replay is None else first.replay.env_id,
+                "weights": self.policy.weights,
+                "temperature": self.policy.temperature if self.policy.agent.policy.sampled else None,
                 "versions": versions() | {name: version(name) for name in ("mujoco", "gymnasium")},
             },
         }
@@ -92,7 +93,8 @@ def evaluate(
     conditioning: Conditioning = "open",
     feature: str | None = None,
     seed: int = 0,
-    env: str | None = None,
+    env: Environment | None = None,
+    threads: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Match ``(group, target)`` pairs and sum up."""
@@ -103,6 +105,7 @@ def evaluate(
         feature=feature,
         seed=seed,
         env=env,
+        threads=threads,
         progress=progress,
     )
     return Evaluation(policy, tuple(group for group, _ in targets), tuple(results), episodes, seed)
@@ -124,7 +127,7 @@ def named_targets(policy: Policy, name: str) -> list[tuple[str, Target]]:
         if held_out is None or len(held_out) == 0:
             raise TargetError(f"{policy.folder} has no held-out episodes; train with the paper's split, or name a file")
         demos = [
-            (group, Demonstration(episode, f"{group} {i + 1}"))
+            (group, Demonstration.held_out(episode, group, i))
             for i, (episode, group) in enumerate(zip(held_out, policy.groups, strict=True))
         ]
         if name == "heldout":

@@ -78,7 +78,7 @@ def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: 
         raise DataError(f"{folder / files.NORMALIZERS}: incomplete or from another version ({reason})") from None
     statistic = _statistic(description, method, task)
     policy = Policy(agent.to(where), normalizers, statistic, task, folder, description)
-    policy.temperature = temperature
+    policy.temperature, policy.weights = temperature, weights
     return policy
 
 

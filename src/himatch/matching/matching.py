@@ -11,7 +11,6 @@ import gymnasium
 import numpy as np
 
 from himatch.errors import HimatchError, TargetError, note
-from himatch.features import resolve_feature
 from himatch.information import InformationStatistic
 from himatch.matching.result import MatchResult
 from himatch.rollout import EVALUATION_SEED, Conditioning, Feed, Player, make_feed, roll_out
@@ -111,7 +110,7 @@ def _match(
         place = slice(number * episodes, (number + 1) * episodes)
         returns = np.array([[trajectory.total_reward for trajectory in row] for row in played])
         for found, reference, nearest in zip(results, references, mixtures, strict=True):
-            phi, mixture = resolve_feature(reference.context.feature.name, policy.task), nearest[number]
+            phi, mixture = reference.context.feature, nearest[number]
             found.append(
                 MatchResult(
                     target,
@@ -201,7 +200,8 @@ def _environment(policy: Policy, env: Environment | None) -> tuple[Task, MakeEnv
             f"task {task.name} has no environment to roll out in; name one (--env ID), hand over an environment, "
             "or use policy.controller in a loop of your own"
         )
-    return replace(task, env_id=env_id), None
+    # Other versions of an environment need not know the settings of the task's own.
+    return task if env_id == task.env_id else replace(task, env_id=env_id, env_kwargs={}), None
 
 
 def _check_widths(policy: Policy, simulator: Simulator) -> None:

@@ -18,7 +18,7 @@ from himatch.information import InformationStatistic, LearnedStatistic
 from himatch.matching.controller import Controller
 from himatch.matching.logged import logged_actions
 from himatch.matching.matching import Environment, match_targets
-from himatch.matching.references import read_reference
+from himatch.matching.references import read_reference, referenced_features
 from himatch.matching.result import MatchResult
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Agent
@@ -51,7 +51,7 @@ class Policy:
     ) -> None:
         self.agent, self.normalizers, self.statistic, self.task = agent.eval(), normalizers, statistic, task
         self.folder, self.description = folder, description
-        self.temperature = TEMPERATURE
+        self.temperature, self.weights = TEMPERATURE, "best"
         self._references: dict[str, EpisodeReference] = {}
 
     @property
@@ -96,14 +96,15 @@ class Policy:
         count = 0 if self.held_out is None else len(self.held_out)
         if self.held_out is None or number >= count:
             raise TargetError(f"{self.folder} has {count} held-out episodes, there is no heldout({number})")
-        return Demonstration(self.held_out[number], f"{self.groups[number]} {number}")
+        return Demonstration.held_out(self.held_out[number], self.groups[number], number)
 
     @property
     def feature(self) -> str:
         """What rollouts are scored on unless something else is asked for."""
         if isinstance(self.statistic, InformationStatistic):
             return self.statistic.feature.name
-        return "x_velocity" if "x_velocity" in self.task.features else "reward"
+        known = referenced_features(self.folder)
+        return next((name for name in ("x_velocity", "reward") if name in known), known[0] if known else "reward")
 
     def reference(self, feature: str | None = None) -> EpisodeReference:
         """The training episodes as targets of a feature see them: bins, support, nearest mixture."""
@@ -111,6 +112,10 @@ class Policy:
         if name not in self._references:
             self._references[name] = read_reference(self.folder, name, self.task)
         return self._references[name]
+
+    def add_reference(self, reference: EpisodeReference) -> None:
+        """Score rollouts on a feature that the run folder holds nothing about, by its name."""
+        self._references[reference.context.feature.name] = reference
 
     def only(self, seed: int) -> Policy:
         """The same policy with one of its seeds."""
@@ -122,7 +127,8 @@ class Policy:
         agent = make_agent(self.method, self.agent.config, self.agent.widths, (seed,)).to(self.device)
         agent.load_state_dict({name: tensor[place : place + 1] for name, tensor in self.agent.state_dict().items()})
         chosen = Policy(agent, self.normalizers, self.statistic, self.task, self.folder, self.description)
-        chosen._references, chosen.temperature = self._references, self.temperature
+        chosen._references = dict(self._references)
+        chosen.temperature, chosen.weights = self.temperature, self.weights
         return chosen
 
     # -- matching -----------------------------------------------------------------------------------------------
@@ -176,11 +182,9 @@ class Policy:
         seed: int = 0,
         env: Environment | None = None,
         threads: int = 0,
-        references: dict[str, EpisodeReference] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[MatchResult]:
         """As :meth:`match`, for several targets in one batch of rollouts."""
-        self._references |= references or {}
         return match_targets(
             self,
             [self.target(target) for target in targets],

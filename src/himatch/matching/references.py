@@ -37,10 +37,10 @@ def read_reference(folder: Path, name: str, task: Task) -> EpisodeReference:
     """What a run folder holds about one feature."""
     tensors = read_tensors(folder / EPISODES)
     if f"{name}/indices" not in tensors:
-        known = ", ".join(sorted({key.rpartition("/")[0] for key in tensors}))
+        known = ", ".join(_features(tensors))
         raise HimatchError(
             f"{folder} holds nothing about the feature {name!r} (only {known}); with the training episodes at hand, "
-            f"give policy.match_all(..., references={{{name!r}: EpisodeReference.of(episodes, feature)}})"
+            "call policy.add_reference(EpisodeReference.of(episodes, feature))"
         )
     part = {key.rpartition("/")[2]: value for key, value in tensors.items() if key.rpartition("/")[0] == name}
     low, high = part["range"].tolist()
@@ -48,6 +48,15 @@ def read_reference(folder: Path, name: str, task: Task) -> EpisodeReference:
     context = Context(resolve_feature(name, task), Bins(tuple(low), tuple(high), count), horizon)
     indices = part["indices"].to(torch.int16).numpy()
     return EpisodeReference(context, indices, part["lengths"].numpy(), part["totals"].numpy(), part["finals"].numpy())
+
+
+def referenced_features(folder: Path) -> list[str]:
+    """Names of the features that a run folder knows the training episodes of."""
+    return _features(read_tensors(folder / EPISODES))
+
+
+def _features(tensors: Iterable[str]) -> list[str]:
+    return sorted({key.rpartition("/")[0] for key in tensors})
 
 
 def thin_references(folder: Path, out: Path, kept: int) -> None:

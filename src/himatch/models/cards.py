@@ -39,7 +39,7 @@ class ModelCard:
 
 def model_names(folder: Path = BUNDLED) -> list[str]:
     """The models in a folder of models, those that come with himatch by default."""
-    return sorted(path.parent.name for path in folder.glob("*/run.json"))
+    return sorted(path.parent.name for path in folder.glob("[!.]*/run.json"))
 
 
 def find_model(name: str | Path) -> Path | None:
@@ -97,7 +97,7 @@ def markdown(cards: list[ModelCard]) -> str:
         "|---" * (len(groups) + 6) + "|",
     ]
     for card in cards:
-        scores = " | ".join(f"{card.w1[group]:.3f}" for group in groups)
+        scores = " | ".join(f"{card.w1[group]:.3f}" if group in card.w1 else "" for group in groups)
         lines.append(
             f"| `{card.name}` | {card.method} | {card.feature} | {scores} | {card.mixture['total']:.3f} | "
             f"{card.data}, {card.data_episodes:,} episodes ({card.data_hash[:12]}) | {card.size / 1e6:.1f} |"

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from himatch.errors import DataError, TaskError
+from himatch.errors import DataError, TaskError, note
 from himatch.tasks import Task, get_task
 
 RUN, NORMALIZERS, EPISODES = "run.json", "normalizers.safetensors", "episodes.safetensors"
@@ -89,16 +89,37 @@ def task_spec(task: Task) -> dict[str, Any]:
 
 
 def task_from_spec(spec: dict[str, Any]) -> Task:
-    """The registered task of that name, which knows its functions; else the task as it was stored."""
+    """The task as it was stored; the registered one of that name adds functions and features that came later."""
+    stored = StoredTask(**spec)
     try:
-        return get_task(spec["name"])
+        registered: Task | None = get_task(stored.name)
     except TaskError:
-        stored = StoredTask(**spec)
-    if stored.functions:
-        raise TaskError(
-            f"task {stored.name!r} is not registered, and its feature {stored.functions[0]!r} is a function, which no "
-            "run holds; register the task first: --import FILE.py, or in Python import that file"
-        )
+        registered = None
+    known = {} if registered is None else registered.features
+    for name in stored.functions:
+        if not callable(known.get(name)):
+            missing = "is not registered" if registered is None else f"is registered without {name!r}"
+            raise TaskError(
+                f"task {stored.name!r} {missing}, and its feature {name!r} is a function, which no run holds; register "
+                "the task first: --import FILE.py, or in Python import that file"
+            )
     fields = {k: v for k, v in spec.items() if k not in ("coordinates", "functions", "reference_returns")}
     references = tuple(stored.reference_returns) if stored.reference_returns else None
-    return Task(**fields, features=stored.coordinates, reference_returns=references)  # type: ignore[arg-type]
+    features = {**known, **stored.coordinates}
+    task = Task(**fields, features=features, reference_returns=references)  # type: ignore[arg-type]
+    if registered is not None:
+        _note_changes(task, registered)
+    return task
+
+
+def _note_changes(stored: Task, registered: Task) -> None:
+    """Say where a task has changed since a run was trained on it."""
+    before, now = (json.loads(json.dumps(task_spec(task))) for task in (stored, registered))
+    kept = before.pop("coordinates")
+    changed = [name for name in kept if kept[name] != now["coordinates"].get(name)]
+    changed += [name for name in before if name != "functions" and before[name] != now[name]]
+    if changed:
+        note(
+            f"task {stored.name} as it is registered now differs in {', '.join(changed)} from the one that this run "
+            "was trained on; the run keeps its own"
+        )

@@ -35,6 +35,11 @@ class Replay:
     make_env: MakeEnv | None = None
     """Makes the environment, where it is not the task's."""
 
+    @property
+    def env_id(self) -> str | None:
+        """The id of the environment, where that is known."""
+        return self.task.env_id if self.make_env is None else None
+
     @contextmanager
     def open(self, size: tuple[int, int]) -> Iterator[Stage]:
         """The environment, ready to be looked at in pictures of ``(width, height)``."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from himatch.bins import Bins
 from himatch.errors import TargetError
 from himatch.features import Feature
-from himatch.targets.distribution import Distribution, apportion
+from himatch.targets.distribution import Distribution, apportion, number
 from himatch.types import Trajectory, concatenate
 
 Matches = Literal["distribution", "return", "goal"]
@@ -87,6 +87,11 @@ class Demonstration(Target):
     def demonstration(self) -> Trajectory:
         """The episode itself."""
         return self.trajectory
+
+    @classmethod
+    def held_out(cls, episode: Trajectory, group: str, number: int) -> Demonstration:
+        """A held-out episode, counted from 0; people count from 1."""
+        return cls(episode, f"{group} {number + 1}")
 
     @property
     def in_time(self) -> bool:
@@ -162,7 +167,7 @@ class Return(Target):
     @property
     def name(self) -> str:
         """The expression that gives this target back."""
-        return f"return({', '.join(f'{total:g}' for total in self.totals)})"
+        return f"return({', '.join(map(number, self.totals))})"
 
     def values(self, context: Context) -> NDArray[np.float32]:
         """The same share at every step."""
@@ -179,7 +184,7 @@ class Goal(Target):
     @property
     def name(self) -> str:
         """The expression that gives this target back."""
-        return f"goal({', '.join(f'{value:g}' for value in self.goal)})"
+        return f"goal({', '.join(map(number, self.goal))})"
 
     def values(self, context: Context) -> NDArray[np.float32]:
         """The goal throughout; only the last row counts for a final-value statistic."""
@@ -247,7 +252,7 @@ class Shifted(Target):
     @property
     def name(self) -> str:
         """The expression, as far as the inner target has one."""
-        return f"shift({self.inner.name}, {self.bins:g})"
+        return f"shift({self.inner.name}, {number(self.bins)})"
 
     def values(self, context: Context) -> NDArray[np.float32]:
         """Moved values."""

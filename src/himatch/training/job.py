@@ -134,6 +134,7 @@ class Job:
                 "steps": split.train.steps,
             },
             "split": {
+                "name": split.name,
                 "groups": list(split.groups),
                 "train": split.train_index.tolist(),
                 "held_out": split.held_out_index.tolist(),

@@ -157,8 +157,10 @@ class Loop:
         if self.phase.part is None:
             for model, seed in enumerate(self.job.seeds):
                 others = {name: tensor[model] for name, tensor in fixed.items()}
-                best = int(self.best_step[model])
-                for name, flat, step in ((files.LAST, engine.flat.master, engine.step), (files.BEST, self.best, best)):
+                last = (engine.flat.master, engine.step)
+                # Before the first look nothing is known to be better than what there is.
+                best = (self.best, int(self.best_step[model])) if self.best_step[model] else last
+                for name, (flat, step) in ((files.LAST, last), (files.BEST, best)):
                     weights = engine.flat.state(flat, model) | others
                     write_tensors(files.seed_folder(folder, seed) / name, weights, step=str(step))
         state |= {
