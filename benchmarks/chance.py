@@ -16,13 +16,12 @@ import numpy as np
 import torch
 
 import himatch as hm
-from himatch.interchange.choosing import TEMPERATURES, episode_values, some_episodes
-from himatch.targets import Demonstration, Samples, Target
+from himatch.interchange.choosing import TEMPERATURES, training_targets
+from himatch.targets import Demonstration, Target
 
 
 def groups_of(policy: hm.Policy) -> dict[str, list[Target]]:
-    reference = policy.reference()
-    shown = [Samples(episode_values(reference, e), f"training episode {e}") for e in some_episodes(reference)]
+    shown = training_targets(policy.reference())
     groups: dict[str, list[Target]] = {
         "training: best": [*shown[:5]],
         "middle": [*shown[5:10]],

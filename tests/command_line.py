@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from himatch.tasks import importing
+
 Result = tuple[int, str, str]
 """Exit code, output, error output."""
 Run = Callable[..., Result]
@@ -31,10 +33,14 @@ def fresh_modules(folder: Path) -> Iterator[None]:
         return {name for name, file in files.items() if file.startswith(str(folder))}
 
     path, hidden = list(sys.path), {name: sys.modules.pop(name) for name in below()}
+    known = dict(importing._sources)
+    importing._sources.clear()
     try:
         yield
     finally:
         sys.path[:] = path
+        importing._sources.clear()
+        importing._sources.update(known)
         for name in below():
             del sys.modules[name]
         sys.modules.update(hidden)

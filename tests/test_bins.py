@@ -54,11 +54,22 @@ def test_joint_histogram_has_the_marginals() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "count"),
-    [((0.0,), (0.0,), 3), ((0.0,), (1.0,), 0), ((0.0, 1.0), (1.0,), 3), ((np.nan,), (1.0,), 3), ((), (), 3)],
+    [
+        ((0.0,), (0.0,), 3),
+        ((0.0,), (1.0,), 0),
+        ((0.0,), (1.0,), 40_000),
+        ((0.0, 1.0), (1.0,), 3),
+        ((np.nan,), (1.0,), 3),
+        ((), (), 3),
+    ],
 )
 def test_impossible_bins_are_refused(low: tuple[float, ...], high: tuple[float, ...], count: int) -> None:
     with pytest.raises(HimatchError):
         hm.Bins(low, high, count)
+
+
+def test_the_last_of_the_most_bins_is_found() -> None:
+    assert hm.Bins((0.0,), (1.0,), 32_767).indices([[1.0]]) == 32_766
 
 
 def test_wrong_width_is_refused() -> None:

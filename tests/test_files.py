@@ -73,3 +73,69 @@ def test_commands_say_so_before_they_begin(file: Path, run: Run, command: tuple[
 def test_a_run_folder_below_a_file(hopper: hm.TrajectoryDataset, file: Path) -> None:
     with pytest.raises(DataError, match="a part of that path is a file"):
         hm.train(hm.BC(), hopper, out=file / "run", preset="cpu", steps=1, quiet=True)
+
+
+# -- while something is written ------------------------------------------------------------------------------------
+
+
+def test_nobody_sees_a_file_before_it_is_whole(tmp_path: Path) -> None:
+    with new_file(tmp_path / "a.json") as partial:
+        partial.write_text("{")
+        assert partial.suffix == ".json"
+        assert not list(tmp_path.glob("*.json"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def dataset_in(folder: Path, text: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "packed.json").write_text(text)
+
+
+def test_a_folder_that_came_meanwhile_is_kept(tmp_path: Path) -> None:
+    target = tmp_path / "made"
+
+    def slow() -> None:
+        with new_folder(target):
+            dataset_in(target, "somebody's")
+
+    with pytest.raises(DataError, match="exists already"):
+        slow()
+    assert (target / "packed.json").read_text() == "somebody's"
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_a_dataset_is_replaced_and_other_folders_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def replace_it(folder: Path) -> None:
+        with new_folder(folder, overwrite=True) as partial:
+            dataset_in(partial, "new")
+
+    dataset_in(tmp_path / "data", "old")
+    replace_it(tmp_path / "data")
+    (tmp_path / "empty").mkdir()
+    replace_it(tmp_path / "empty")
+    assert [(path / "packed.json").read_text() for path in (tmp_path / "data", tmp_path / "empty")] == ["new", "new"]
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter").write_text("one")
+    with pytest.raises(DataError, match="holds something else than a dataset"):
+        replace_it(tmp_path / "thesis")
+    monkeypatch.chdir(tmp_path / "data")
+    for around in (Path(), Path("../data"), tmp_path):
+        with pytest.raises(DataError, match="the folder that you are in"):
+            replace_it(around)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "empty", "thesis"]
+
+
+def test_an_interruption_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, rename = tmp_path / "data", Path.rename
+    dataset_in(target, "old")
+
+    def interrupted(path: Path, to: Path) -> Path:
+        if path.parent == tmp_path and to == target:
+            raise KeyboardInterrupt
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt), new_folder(target, overwrite=True) as partial:
+        dataset_in(partial, "new")
+    assert (target / "packed.json").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import himatch as hm
-from himatch.aggregators import DiscountedSum, LearnedAggregator
 from himatch.errors import DataError
-from himatch.features import LearnedFeature, State
+from himatch.types import Array
 
 
 def presets(task: hm.Task) -> dict[str, hm.InformationStatistic]:
@@ -56,25 +59,46 @@ def test_bin_ranges_come_from_what_was_fitted_only(hopper: hm.TrajectoryDataset)
     assert bins.high[0] == values.max()
 
 
-def test_full_trajectory_reads_windows_of_states(hopper: hm.TrajectoryDataset) -> None:
-    statistic = hm.full_trajectory(m=4, window=8)
-    windows = statistic.windows(hopper[0])
-    assert windows.shape == (20, 8, 11)
-    assert statistic.width == 4
-    np.testing.assert_array_equal(windows[3], hopper[0].observations[3:11])
-    np.testing.assert_array_equal(windows[-1], np.repeat(hopper[0].observations[-1:], 8, axis=0))
+@dataclass(frozen=True)
+class Broken:
+    """An aggregator of a user's own: a number at step 3 that is none, or too few columns."""
+
+    kind: ClassVar[str] = "broken"
+    value: float = math.nan
+    columns: int = 2
+
+    def fit(self, features: Iterable[Array]) -> Broken:
+        return self
+
+    def width(self, dimensions: int) -> int:
+        return 2
+
+    def __call__(self, phi: Array) -> Array:
+        z = np.zeros((len(phi), self.columns), dtype=np.float32)
+        z[3] = self.value
+        return z
 
 
-def test_learned_features_are_summed_over_the_window() -> None:
-    statistic = hm.LearnedStatistic(LearnedFeature(State(), 16), DiscountedSum(), window=20)
-    assert statistic.width == 16
-    assert statistic.window == 20
-    for feature, aggregator in (
-        (State(), DiscountedSum()),
-        (LearnedFeature(State(), 2), LearnedAggregator(2, 3)),
-    ):
-        with pytest.raises(DataError, match="either"):
-            hm.LearnedStatistic(feature, aggregator)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("aggregator", "message"),
+    [
+        (Broken(), r"'broken' returned NaN or infinity for 'x_velocity' at step 3 of an episode of 2\d"),
+        (Broken(-math.inf), "at step 3"),
+        (Broken(0.0, columns=1), r"'broken' returned shape \(20, 1\)"),
+    ],
+)
+def test_what_an_aggregator_makes_is_looked_at(aggregator: Broken, message: str, hopper: hm.TrajectoryDataset) -> None:
+    statistic = hm.InformationStatistic(hm.resolve_feature("x_velocity", hopper.task), aggregator)
+    with pytest.raises(DataError, match=message):
+        statistic(hopper[0])
+    with pytest.raises(DataError, match=message):
+        statistic.relabel(hopper)
+
+
+def test_the_full_trajectory_is_a_code(hopper: hm.TrajectoryDataset) -> None:
+    assert hm.full_trajectory(4) == hm.LearnedStatistic(4)
+    for method in (hm.BDT(m=3), hm.DTE2E(m=3), hm.MetaBC(m=3)):
+        assert method.statistic(hopper.task) == hm.full_trajectory(3)
 
 
 def test_nothing_to_relabel(hopper: hm.TrajectoryDataset) -> None:

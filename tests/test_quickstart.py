@@ -29,7 +29,7 @@ def test_quickstart_interrupted_continued_and_again(
     with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
         stages.run_quickstart(tmp_path, episodes=16, steps=4)
     assert done == 2
-    folder = tmp_path / "halfcheetah-medium-expert-16-0-v0"
+    folder = tmp_path / "halfcheetah-medium-expert-16-1-v0"
     first = hm.load_dataset(folder)
     assert first.returns[:8].max() < 5000 < 8000 < first.returns[8:].min()  # medium, then expert
 
@@ -43,7 +43,7 @@ def test_quickstart_interrupted_continued_and_again(
     for text in (*stages.TARGETS, "mixture", "planned", "held-out expert", "pretrained CDT"):
         assert text in page
     assert "pretrained" in output
-    trained = hm.load(tmp_path / "halfcheetah-medium-expert-16-0-v0-cpu-4-steps" / "cdt")
+    trained = hm.load(tmp_path / "halfcheetah-medium-expert-16-1-v0-cpu-4-steps" / "cdt")
     assert trained.description["data"]["hash"][:16] in page
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)  # nothing to fetch
 

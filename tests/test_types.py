@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 
 import himatch as hm
 from himatch.errors import DataError
@@ -26,10 +32,32 @@ def test_arrays_are_read_only_single_precision() -> None:
         trajectory.observations[0, 0] = 3
 
 
-def test_the_callers_array_stays_writeable() -> None:
-    mine = np.zeros((4, 2), dtype=np.float32)
-    hm.Trajectory(mine, np.zeros((4, 1)))
-    mine[0, 0] = 1
+@pytest.mark.parametrize("zeros", [partial(np.zeros, dtype=np.float32), np.zeros, torch.zeros])
+def test_a_buffer_may_be_filled_anew_for_the_next_episode(zeros: Callable[[tuple[int, ...]], Any]) -> None:
+    shapes = {"observations": (4, 2), "actions": (4, 1), "rewards": (4,), "final_observation": (2,)}
+    buffers = {name: zeros(shape) for name, shape in shapes.items()}
+    episodes = []
+    for number in range(3):
+        for buffer in buffers.values():
+            buffer[:] = number
+        episodes.append(hm.Trajectory(**buffers))
+    for number, episode in enumerate(episodes):
+        for name in buffers:
+            assert (getattr(episode, name) == number).all()
+
+
+def test_what_nobody_changes_is_not_copied(tmp_path: Path) -> None:
+    fixed = np.zeros((4, 2), dtype=np.float32)
+    fixed.flags.writeable = False
+    assert np.shares_memory(hm.Trajectory(fixed, fixed).observations, fixed)
+    np.save(tmp_path / "log.npy", fixed)
+    for mode in ("r", "c", "r+"):
+        mapped = np.load(tmp_path / "log.npy", mmap_mode=mode)  # type: ignore[arg-type]
+        episode = hm.Trajectory(mapped[1:], mapped[1:])
+        assert np.shares_memory(episode.observations, mapped)
+        assert not episode.observations.flags.writeable
+    whole = make(5)
+    assert np.shares_memory(whole[1:3].observations, whole.observations)
 
 
 @pytest.mark.parametrize(

@@ -129,10 +129,10 @@ def conditioning(policy: Policy, results: dict[str, MatchResult]) -> None:
         )
         done, table = result.features[0][0], []
         for step, phi in enumerate(done):
-            z = feed.z(step)
+            z = feed.z(torch.tensor([[step]]))
             assert z is not None
             table.append(z[0, 0].numpy().copy())
-            feed.achieved(torch.from_numpy(phi)[None, None])
+            feed.achieved(phi[None, None])
         heat(axis, np.array(table), bins)
         axis.plot(done[:, 0], color=OTHER, lw=1.2)
         plain(axis, xlabel="step t", title=f"{name}: W1 = {result.w1:.2f}")

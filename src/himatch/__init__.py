@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from himatch.interchange import push as push
     from himatch.matching import MatchResult as MatchResult
     from himatch.matching import Policy as Policy
+    from himatch.matching import evaluate as evaluate
     from himatch.matching import load as load
     from himatch.policy import BC as BC
     from himatch.policy import BDT as BDT
@@ -99,7 +100,7 @@ _ROOMS = {
     ),
     "inspection": ("inspect_dataset",),
     "interchange": ("export_onnx", "import_hugging_face", "push"),
-    "matching": ("MatchResult", "Policy", "load"),
+    "matching": ("MatchResult", "Policy", "evaluate", "load"),
     "policy": (
         "BC",
         "BDT",

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from himatch.errors import HimatchError
 
 PAPER_BINS = 31  # Table dt_hyper
+MOST_BINS = int(np.iinfo(np.int16).max)  # indices are kept for every step of the data
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Bins:
     def __post_init__(self) -> None:
         object.__setattr__(self, "low", tuple(float(x) for x in self.low))
         object.__setattr__(self, "high", tuple(float(x) for x in self.high))
-        if self.count < 1:
-            raise HimatchError(f"a histogram needs at least one bin, got {self.count}")
+        if not 1 <= self.count <= MOST_BINS:
+            raise HimatchError(f"a histogram needs at least one bin and at most {MOST_BINS}, got {self.count}")
         if len(self.low) != len(self.high) or not self.low:
             raise HimatchError(f"bins need one low and one high per dimension, got {self.low} and {self.high}")
         if not np.all(np.isfinite(self.low + self.high)) or any(

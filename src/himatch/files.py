@@ -20,6 +20,7 @@ from typing import Any
 from himatch.errors import DataError, HimatchError, one_line
 
 PICTURES = (".png", ".pdf", ".svg")
+OURS = ("data/metadata.json", "metadata.json", "packed.json")  # what a folder that himatch writes may hold
 
 # What h5py, NumPy, pyarrow and json raise for a damaged file. Programming errors (AttributeError, NameError) pass.
 _DAMAGE = (
@@ -48,13 +49,13 @@ def reading(where: str) -> Iterator[None]:
 
 @contextmanager
 def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
-    """A temporary folder beside ``target`` that takes its name only when the block ends well."""
+    """A temporary folder beside ``target`` that takes its name only when the block ends well.
 
-    def check() -> None:
-        if target.exists() and not overwrite:
-            raise DataError(f"{target} exists already; choose another name or remove it first (--overwrite)")
-
-    check()
+    ``overwrite`` replaces what himatch may have written: a file, an empty folder, or one with something of :data:`OURS`
+    in it.
+    """
+    target = target.absolute()
+    check_free(target, overwrite)
     with _writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -62,14 +63,34 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
         with _writing(target):
             yield partial
             partial.chmod(0o755)
-            check()  # it may have come meanwhile, and what is in it is somebody's
-            if target.is_dir():
-                shutil.rmtree(target)
-            elif target.exists():
-                target.unlink()
-            partial.rename(target)
+            check_free(target, overwrite)  # it may have come meanwhile, and what is in it is somebody's
+            if target.exists():
+                # Aside first, so that at any moment one of the two is there, whole.
+                with tempfile.TemporaryDirectory(prefix=".", dir=target.parent, ignore_cleanup_errors=True) as aside:
+                    target.rename(Path(aside) / target.name)
+                    try:
+                        partial.rename(target)
+                    except BaseException:
+                        if not target.exists():
+                            (Path(aside) / target.name).rename(target)
+                        raise
+            else:
+                partial.rename(target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_free(target: Path, overwrite: bool = False) -> None:
+    """Refuse a folder that may not be written, or not be replaced."""
+    if not target.exists():
+        return
+    if not overwrite:
+        raise DataError(f"{target} exists already; choose another name or remove it first (--overwrite)")
+    here = Path.cwd()
+    if target.resolve() in (here, *here.parents):
+        raise DataError(f"{target} is the folder that you are in, or one around it; name a folder to write")
+    if target.is_dir() and any(target.iterdir()) and not any((target / name).exists() for name in OURS):
+        raise DataError(f"{target} is not replaced: it holds something else than a dataset; choose another name")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ category              statistic                                   preset
 goal-based            ``phi_T``                                   :func:`goal_based`
 multi-task            ``argmax_j sum gamma^t r_j(s_t, a_t)``      :func:`multi_task`
 return-based          ``sum gamma^t r_t``                         :func:`return_based` (DT)
-full trajectory       ``tau``                                     :func:`full_trajectory` (BDT, DT-X)
+full trajectory       ``tau``                                     :func:`full_trajectory` (BDT, DT-X, FOCAL)
 distribution-based    ``histogram(phi_t, gamma)``                 :func:`distribution_based` (CDT)
 ====================  ==========================================  ==========================================
 """
@@ -27,16 +27,14 @@ from himatch.aggregators import (
     DiscountedSum,
     FinalValue,
     Histogram,
-    LearnedAggregator,
     Moments,
-    Window,
     aggregator_from_spec,
     aggregator_spec,
 )
 from himatch.bins import PAPER_BINS
 from himatch.data import TrajectoryDataset
 from himatch.errors import DataError
-from himatch.features import Action, Feature, LearnedFeature, Reward, Stack, State, resolve_feature
+from himatch.features import Feature, resolve_feature
 from himatch.tasks import Task
 from himatch.types import Array, Trajectory
 
@@ -54,7 +52,7 @@ class InformationStatistic:
 
     def __call__(self, trajectory: Trajectory) -> Array:
         """``z_t`` for every step of one trajectory, ``(T, k)``."""
-        return self.aggregator(self.feature(trajectory))
+        return self._aggregated(self.feature(trajectory))
 
     def relabel(self, dataset: TrajectoryDataset, out: Array | None = None) -> Array:
         """``z_t`` for every step of a dataset, episode after episode, ``(steps, k)``; into ``out`` where given."""
@@ -65,9 +63,22 @@ class InformationStatistic:
             phi = self.feature(trajectory)
             if z is None:
                 z = np.empty((dataset.steps, self.aggregator.width(phi.shape[1])), dtype=np.float32)
-            z[row : row + len(phi)] = self.aggregator(phi)
+            z[row : row + len(phi)] = self._aggregated(phi)
             row += len(phi)
         assert z is not None
+        return z
+
+    def _aggregated(self, phi: Array) -> Array:
+        """What the aggregator makes of one episode; it may be a user's, so that is looked at as a feature's is."""
+        z = np.asarray(self.aggregator(phi))
+        wanted, what = (len(phi), self.aggregator.width(phi.shape[1])), f"aggregator {self.aggregator.kind!r}"
+        if z.shape != wanted:
+            raise DataError(f"{what} returned shape {z.shape} where its width and the episode's steps are {wanted}")
+        if not np.isfinite(z).all():
+            step = int(np.argwhere(~np.isfinite(z))[0][0])
+            raise DataError(
+                f"{what} returned NaN or infinity for {self.feature.name!r} at step {step} of an episode of {len(phi)}"
+            )
         return z
 
     def spec(self) -> dict[str, Any]:
@@ -82,44 +93,13 @@ class InformationStatistic:
 
 @dataclass(frozen=True)
 class LearnedStatistic:
-    """A statistic with a network in it: computed from windows of a fixed feature inside the training step.
+    """A statistic that a network makes inside the training step: a code of ``width`` numbers (m).
 
-    BDT learns the aggregator; DT-AE, DT-CPC and DT-E2E learn the feature and sum it over the window, Meta-BC and FOCAL
-    over the whole episode.
+    Nothing can be relabelled with it beforehand; that it is another type than :class:`InformationStatistic` is how the
+    rest of the program knows. Which network, and what it reads, is the method's.
     """
 
-    feature: Feature | LearnedFeature
-    aggregator: LearnedAggregator | DiscountedSum
-    window: int = 20
-
-    def __post_init__(self) -> None:
-        if isinstance(self.feature, LearnedFeature) == isinstance(self.aggregator, LearnedAggregator):
-            raise DataError(
-                "in a learned statistic either the feature or the aggregator is a network, not both or none"
-            )
-        if isinstance(self.aggregator, LearnedAggregator):
-            object.__setattr__(self, "window", self.aggregator.window)
-        if self.window < 1:
-            raise DataError(f"a window needs at least one step, got {self.window}")
-
-    @property
-    def width(self) -> int:
-        """m, the size of the code."""
-        return self.aggregator.width if isinstance(self.aggregator, LearnedAggregator) else self._learned.width
-
-    @property
-    def inputs(self) -> Feature:
-        """The fixed feature that fills the windows."""
-        return self._learned.inputs if isinstance(self.feature, LearnedFeature) else self.feature
-
-    @property
-    def _learned(self) -> LearnedFeature:
-        assert isinstance(self.feature, LearnedFeature)
-        return self.feature
-
-    def windows(self, trajectory: Trajectory) -> Array:
-        """What the network reads at every step, ``(T, window, d)``; the last row repeats past the end."""
-        return Window(self.window).windows(self.inputs(trajectory))
+    width: int
 
 
 Statistic = InformationStatistic | LearnedStatistic
@@ -141,15 +121,9 @@ def return_based(task: Task, feature: str | Feature = "reward", gamma: float = 1
     return InformationStatistic(resolve_feature(feature, task), DiscountedSum(gamma, float(task.horizon)))
 
 
-def full_trajectory(m: int = 16, window: int = 20) -> LearnedStatistic:
-    """What BDT is told: the state sequence itself, through a second transformer."""
-    return LearnedStatistic(State(), LearnedAggregator(m, window))
-
-
-def whole_episode(m: int, horizon: int) -> LearnedStatistic:
-    """What Meta-BC and FOCAL are told: a learned feature of single (s, a, r) steps, averaged over the whole episode."""
-    steps = Stack((State(), Action(), Reward()))
-    return LearnedStatistic(LearnedFeature(steps, m), DiscountedSum(), horizon)
+def full_trajectory(m: int = 16) -> LearnedStatistic:
+    """What BDT, DT-X, Meta-BC and FOCAL are told: the trajectory itself, as a code that a network makes of it."""
+    return LearnedStatistic(m)
 
 
 def distribution_based(

@@ -115,10 +115,16 @@ def concatenate(first: Trajectory, second: Trajectory) -> Trajectory:
 
 
 def _frozen(values: ArrayLike, rank: int, name: str) -> Array:
-    """A read-only float32 view of the right rank, without copying where none is needed."""
+    """A read-only float32 array of the right rank, which nobody changes later.
+
+    So it is a copy, for the caller may fill his buffer anew with the next episode. Arrays that are read-only already (a
+    dataset's own) and mapped files, which may be larger than memory, are taken as they are.
+    """
+    lasting = isinstance(values, np.memmap) or (isinstance(values, np.ndarray) and not values.flags.writeable)
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            array = np.asarray(values, dtype=np.float32)
+            given = np.asarray(values, dtype=np.float32)
+            array = given if lasting else given.copy()
     except (TypeError, ValueError):
         raise DataError(f"{name} are not numbers; himatch reads continuous vectors only") from None
     if array.ndim != rank:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from himatch.aggregators import AGGREGATORS, Aggregator, aggregator_from_spec, aggregator_spec
+from himatch.aggregators import AGGREGATORS, Additive, Aggregator, aggregator_from_spec, aggregator_spec
 from himatch.errors import HimatchError
 
 ALL = sorted(AGGREGATORS.values(), key=lambda cls: cls.kind)
@@ -60,6 +60,23 @@ def test_the_rest_alone_gives_the_same(cls: type[Any], phi: np.ndarray, data: st
     for aggregator in fitted(cls, phi):
         for start in (t, len(phi) - 1):
             np.testing.assert_allclose(aggregator(phi)[start], aggregator(phi[start:])[0], rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("cls", [c for c in ALL if isinstance(c(), Additive)], ids=lambda cls: cls.kind)
+@given(phi=features, data=st.data())
+def test_totals_tell_the_statistic_of_every_rest(cls: type[Any], phi: np.ndarray, data: st.DataObject) -> None:
+    """What closed conditioning relies on: what remains of a total is the statistic of the steps that remain."""
+    aggregator = cls().fit([phi])
+    assert isinstance(aggregator, Additive)
+    t = data.draw(st.integers(0, len(phi) - 1))
+    parts = aggregator.contributions(phi)
+    rest = aggregator.of_total(parts.sum(axis=0) - parts[:t].sum(axis=0), np.array([float(len(phi) - t)]))
+    assert rest.shape == (aggregator.width(phi.shape[1]),)
+    slack = 0.05 if cls.kind == "moments" else 1e-3  # a root magnifies rounding of powers
+    told = np.where(np.isnan(rest), aggregator(phi)[0], rest)  # nothing remains of a goal, which is told throughout
+    np.testing.assert_allclose(told, aggregator(phi)[t], rtol=1e-4, atol=slack)
+    nothing = aggregator.of_total(np.zeros_like(parts[0]), np.zeros(1))
+    assert np.isnan(nothing).all() or (nothing == 0).all()
 
 
 @each

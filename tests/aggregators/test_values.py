@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from himatch.aggregators import BestTask, DiscountedSum, FinalValue, Histogram, LearnedAggregator, Moments, Window
+from himatch.aggregators import BestTask, DiscountedSum, FinalValue, Histogram, Moments, Window
 from himatch.errors import HimatchError
 
 features = arrays(np.float32, st.tuples(st.integers(1, 20), st.integers(1, 3)), elements=st.floats(-10, 10, width=32))
@@ -94,8 +94,6 @@ def test_final_value_best_task_and_window() -> None:
         lambda: Histogram(count=0),
         lambda: Moments(order=5),
         lambda: Window(0),
-        lambda: LearnedAggregator(width=0),
-        lambda: LearnedAggregator(window=0),
         lambda: Moments().fit([]),
         lambda: Histogram().fit([]),
     ],

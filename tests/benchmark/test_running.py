@@ -7,11 +7,13 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Run, assert_refused
 
 from himatch.benchmark import BUDGETS, SUITES, Options, plan_jobs, read_results, run_benchmark
 from himatch.benchmark import running as running_module
@@ -19,6 +21,7 @@ from himatch.benchmark import suites as suites_module
 from himatch.benchmark.suites import Budget
 from himatch.cli import main
 from himatch.data import make_dataset
+from himatch.errors import HimatchError
 from himatch.training import Interrupted
 
 TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
@@ -259,6 +262,55 @@ def test_the_command(tiny: None, cache: str, tmp_path: Path, capsys: pytest.Capt
         main(["benchmark", "nonsense", "--out", out])
     assert exit_.value.code == 2
     assert "unknown suite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--out", "afile"), "a part of that path is a file"),
+        (("--out", "out", "--data", "nowhere.hdf5"), "there is no file or folder nowhere.hdf5"),
+        (("--out", "out", "--threads", "-1"), "threads must be 0 (all) or more"),
+        (("--out", "out", "--executor", "ray", "--address", "auto"), "there is no Ray cluster at auto"),
+    ],
+)
+def test_what_cannot_begin_is_one_line(
+    options: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "afile").write_text("mine")
+    assert_refused(run("benchmark", "data", "--tasks", "hopper", "--budget", "smoke", *options), message)
+
+
+def test_a_folder_without_results_may_become_another_kind(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise HimatchError("mistyped")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(running_module, "job_dataset", broken)
+        (failed,) = run_benchmark(["data"], tmp_path, options(cache, tasks=("hopper",), seeds=7), quiet=True)
+    assert failed.failure == "mistyped"
+    (done,) = run_benchmark(["data"], tmp_path, options(cache, tasks=("hopper",)), quiet=True)
+    assert done.failure is None
+
+
+def test_of_two_processes_one_does_a_job(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = options(cache, tasks=("hopper",), methods=("bc",))
+    (job,) = plan_jobs(["xvel"], chosen)
+    trainings, train = [], running_module.train
+
+    def counted(*args: Any, **settings: Any) -> Any:
+        trainings.append(settings["out"])
+        return train(*args, **settings)
+
+    monkeypatch.setattr(running_module, "train", counted)
+    with ThreadPoolExecutor(2) as pool:
+        written = list(pool.map(lambda _: running_module.run_job(job, tmp_path, chosen), range(2)))
+    assert sorted(map(len, written)) == [0, 1]
+    assert len(trainings) == 1
 
 
 def test_an_interrupted_command_says_how_to_go_on(

@@ -117,8 +117,11 @@ def test_convert_overwrites_only_when_asked(run, log, tmp_path):
     (out / "precious").touch()
     assert_refused(run("data", "convert", log, out), "exists already", "--overwrite")
     assert (out / "precious").exists()
-    assert run("data", "convert", log, out, "--overwrite")[0] == 0
-    assert not (out / "precious").exists()
+    assert_refused(run("data", "convert", log, out, "--overwrite"), "holds something else than a dataset")
+    assert (out / "precious").exists()
+    (out / "precious").unlink()
+    for _ in range(2):  # an empty folder, and then a dataset
+        assert run("data", "convert", log, out, "--overwrite")[0] == 0
     assert len(hm.load_dataset(out)) == 20
 
 

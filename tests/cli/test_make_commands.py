@@ -206,7 +206,7 @@ def test_collect_in_a_task_of_the_users_own(run: Run, tmp_path: Path, monkeypatc
         (("--policy", "POLICY:wide"), ("returned shape (2, 5)", "needs (2, 3)")),
         (("--policy", "POLICY:fails"), ("policy.py:fails failed: RuntimeError: tired",)),
         (("--policy", "POLICY:flies"), ("no function 'flies'", "still")),
-        (("--policy", "no_such_module:f"), ("no module 'no_such_module'",)),
+        (("--policy", "no_such_module:f"), ("--policy no_such_module:f: no such module",)),
         (("--policy", "POLICY:still", "--episodes", "0"), ("episodes must be at least 1",)),
         (("--policy", "POLICY:still", "--task", "moon"), ("unknown task 'moon'",)),
         (("--policy", "POLICY:still", "--out", "/dev/null/x"), ("/dev/null/x: cannot be written",)),

@@ -156,8 +156,8 @@ def hm_seed(folder: Path) -> int:
         ("FILE:fails", r"policies.py:fails failed: ZeroDivisionError: no legs$"),
         ("FILE:gravity", r"gravity is not a function but of type float"),
         ("FILE:walk", r"has no function 'walk'; it has: still, wild, nan"),
-        ("nowhere.py:walk", r"there is no file nowhere.py"),
-        ("no_such_module:walk", r"there is no module 'no_such_module'"),
+        ("nowhere.py:walk", r"--policy nowhere.py:walk: no such file"),
+        ("no_such_module:walk", r"--policy no_such_module:walk: no such module"),
         ("walk", r"cannot understand the policy 'walk'; write sb3:AGENT.zip"),
         ("sb3:", r"cannot understand"),
         ("sb3:nowhere.zip", r"nowhere.zip: there is no such file"),
@@ -171,11 +171,51 @@ def test_bad_policies_are_refused(policies: Path, tmp_path: Path, policy: str, m
 
 def test_a_file_that_cannot_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("import no_such_thing\n")
-    with pytest.raises(hm.HimatchError, match="there is no module 'no_such_thing'"):
+    with pytest.raises(hm.HimatchError, match=r"--policy .*broken.py:f failed: No module named 'no_such_thing'"):
         collect("hopper", f"{tmp_path / 'broken.py'}:f", tmp_path / "set-v0")
     (tmp_path / "broken.py").write_text("1 / 0\n")
-    with pytest.raises(hm.HimatchError, match="cannot be loaded: ZeroDivisionError"):
+    with pytest.raises(hm.HimatchError, match="failed: ZeroDivisionError"):
         collect("hopper", f"{tmp_path / 'broken.py'}:f", tmp_path / "set-v0")
+    (tmp_path / "broken.py").write_text("import sys\nsys.exit()\n")
+    with pytest.raises(hm.HimatchError, match=r"calls sys.exit\(None\)"):
+        collect("hopper", f"{tmp_path / 'broken.py'}:f", tmp_path / "set-v0")
+
+
+def test_a_file_finds_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "hopping_gains.py").write_text("GAIN = 0.5\n")
+    (tmp_path / "hopping.py").write_text(
+        "import numpy as np\n"
+        "from hopping_gains import GAIN\n"
+        "def steady(observations):\n"
+        "    return np.full((len(observations), 3), GAIN)\n"
+    )
+    dataset = collect("hopper", f"{tmp_path / 'hopping.py'}:steady", tmp_path / "set-v0", episodes=1)
+    assert (dataset.actions == 0.5).all()
+
+
+class Narrow(gymnasium.Env[Any, Any]):
+    """Closes itself, as one is to see."""
+
+    observation_space = action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+    closed = 0
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+
+@pytest.mark.parametrize("wrong", ["width", "out"])
+def test_simulations_are_closed_when_collecting_is_refused(
+    wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.envs.registration.registry))
+    monkeypatch.setattr(Narrow, "closed", 0)
+    gymnasium.register("Narrow-v0", Narrow, disable_env_checker=True, order_enforce=False)
+    task = hm.Task("narrow", 4, 2 if wrong == "width" else 1, 1, env_id="Narrow-v0")
+    (tmp_path / "set-v0").mkdir()
+    complaint = "observations have 1 numbers, task narrow has 2" if wrong == "width" else "exists already"
+    with pytest.raises(hm.HimatchError, match=complaint):
+        collect_dataset(task, lambda seen: seen, tmp_path / "set-v0", episodes=3, slots=3, quiet=True)
+    assert Narrow.closed == 3
 
 
 def test_a_function_in_memory_cannot_be_made_deterministic(tmp_path: Path) -> None:

@@ -113,6 +113,17 @@ def test_views_are_read_only_and_share_memory(dataset):
         dataset[0].actions[0, 0] = 1
 
 
+def test_an_episode_of_a_dataset_is_no_copy(tmp_path):
+    source = write_npz(make_episodes(), tmp_path)
+    for read in (hm.load_dataset(source, ARM), hm.load_dataset(source, ARM, mmap=tmp_path / "map")):
+        packed = read.packed
+        for episode in (read[2], list(read)[2]):
+            assert np.shares_memory(episode.observations, packed.observations)
+            assert np.shares_memory(episode.actions, packed.actions)
+            assert np.shares_memory(episode.rewards, packed.rewards)
+        assert packed.observations.flags.writeable  # those who clip actions still can
+
+
 def test_loading_copies_what_it_is_given():
     columns = flat_columns(make_episodes())
     dataset = hm.load_dataset(columns, ARM)
@@ -304,6 +315,19 @@ def test_sources_are_joined(mapped, tmp_path):
     if mapped:
         assert isinstance(dataset.observations, np.memmap)
         assert not list((tmp_path / "map").glob("part-*"))
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_list_of_files_is_joined_too(mapped, tmp_path):
+    joined = hm.load_dataset(write_two(tmp_path))
+    for kind in (list, tuple):
+        source = kind([tmp_path / "one.npz", str(tmp_path / "two.npz")])
+        dataset = hm.load_dataset(source, mmap=tmp_path / "map" if mapped else None)
+        assert (dataset.source, dataset.content_hash) == (joined.source, joined.content_hash)
+    (tmp_path / "two.npz").rename(tmp_path / "1+1.npz")
+    assert len(hm.load_dataset([tmp_path / "one.npz", str(tmp_path / "1+1.npz")])) == 6
+    with pytest.raises(DataError, match="no such file"):
+        hm.load_dataset([tmp_path / "one.npz", "nowhere.npz"])
 
 
 @pytest.mark.parametrize(("more", "complaint"), [({"obs": 4}, "3 and 4 observations"), ({"act": 1}, "2 and 1 actions")])

@@ -6,6 +6,7 @@ from builders import ARM, make_episode
 
 import himatch as hm
 from himatch.data import named_split, paper_split, random_split, spread_split
+from himatch.data.split import ranked_groups
 from himatch.errors import DataError
 
 
@@ -107,6 +108,15 @@ def test_a_label_nobody_carries_is_refused_with_those_there_are():
         hm.label_split(dataset, ["fast", "medium"])
 
 
+def test_numbers_stand_for_labels_and_each_counts_once():
+    dataset = with_returns(np.arange(5.0), ["1", "1.0", "1", None, "2"])
+    for wanted in ([1], ["1", "1"], ["1", 1], "1", (np.int64(1),)):
+        split = hm.label_split(dataset, wanted)
+        assert split.held_out_index.tolist() == [0, 2]
+        assert split.name == "label:1"
+    assert hm.label_split(dataset, [1.0, 2]).groups == ("1.0", "2")
+
+
 def test_holding_out_every_label_leaves_nothing():
     with pytest.raises(DataError, match="nothing is left to train on"):
         hm.label_split(with_returns(np.arange(2.0), ["slow", "fast"]), ["fast", "slow"])
@@ -117,6 +127,53 @@ def test_a_split_shares_the_packed_arrays():
     dataset = hm.load_dataset([make_episode(rng, 4) for _ in range(20)], ARM)
     train, _ = hm.paper_split(dataset)
     assert np.shares_memory(train[0].observations, dataset.observations)
+
+
+def test_a_split_of_ones_own():
+    data = with_returns(np.arange(6.0))
+    split = hm.Split(data[2:], data[:2], ["a", "b"], range(2, 6), [0, 1])
+    assert split.group("b").returns.tolist() == [1]
+    other = with_returns(np.arange(6.0))  # the same numbers, but other episodes as far as anybody knows
+    assert len(hm.Split(data, other, ("x",) * 6, range(6), range(6)).held_out) == 6
+
+
+@pytest.mark.parametrize(
+    ("train", "held_out", "more", "complaint"),
+    [
+        (slice(None), [5, 2], {}, r"^2 of 2 held-out episodes are in train too, the first of them held_out\[0\]; take"),
+        (slice(3), [5, 2], {}, r"^1 of 2 .* the first of them held_out\[1\]; take"),
+        (slice(3), [4, 5], {"groups": ()}, "2 episodes in held_out but 0 in groups"),
+        (slice(3), [4, 5], {"groups": ("a", "b", "c")}, "2 episodes in held_out but 3 in groups"),
+        (slice(3), [4, 5], {"train_index": [0]}, "3 episodes in train but 1 in train_index"),
+        (slice(3), [4, 5], {"held_out_index": [0]}, "2 episodes in held_out but 1 in held_out_index"),
+    ],
+)
+def test_a_split_that_contradicts_itself_is_refused(train, held_out, more, complaint):
+    data = with_returns(np.arange(6.0))
+    facts = {
+        "groups": ("own",) * len(held_out),
+        "train_index": np.arange(6)[train],
+        "held_out_index": np.array(held_out),
+    }
+    with pytest.raises(DataError, match=complaint):
+        hm.Split(data[train], data[held_out], **{**facts, **more})
+
+
+@pytest.mark.parametrize("n", [15, 16, 40])
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_ranked_groups(n, size):
+    values = np.random.default_rng(n).integers(0, 6, n)  # many ties
+    order = sorted(range(n), key=lambda i: (values[i], i))
+    middle = n // 2 - size // 2
+    found = {name: places.tolist() for name, places in ranked_groups(values, size).items()}
+    assert found == {"best": order[-size:], "middle": order[middle : middle + size], "worst": order[:size]}
+    assert len({i for places in found.values() for i in places}) == 3 * size
+
+
+def test_ranked_groups_of_few_share_some():
+    assert {name: len(places) for name, places in ranked_groups([3.0, 1.0], 5).items()} == dict.fromkeys(
+        ("best", "middle", "worst"), 2
+    )
 
 
 def test_splits_by_name():

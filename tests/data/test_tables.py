@@ -1,5 +1,6 @@
 """Tables of logs: the mapping, the order of rows, and what is wrong with them."""
 
+import gzip
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -56,6 +57,25 @@ def test_a_toml_file_beside_the_table_names_the_columns(write, tmp_path, monkeyp
     )
     for found, expected in zip(hm.load_dataset(path, ARM), episodes, strict=True):
         assert_same(found, expected, final=False)
+
+
+def test_a_compressed_table_is_read_by_its_name(tmp_path):
+    episodes = make_episodes()
+    plain = write_csv(episodes, tmp_path)
+    packed = tmp_path / "log.csv.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    for found, expected in zip(hm.load_dataset(packed, ARM), episodes, strict=True):
+        assert_same(found, expected, final=False)
+    (tmp_path / "log.toml").write_text('observations = "obs_0, obs_2"\n')  # says the same of both
+    assert hm.load_dataset(packed).observation_width == hm.load_dataset(plain).observation_width == 2
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"log\.csv\.gz: .*damaged"):
+        hm.load_dataset(packed, ARM)
+    packed.write_bytes(plain.read_bytes())
+    with pytest.raises(DataError, match=r"log\.csv\.gz: .*not what its name says \(BadGzipFile"):
+        hm.load_dataset(packed, ARM)
+    with pytest.raises(DataError, match=r"do not know how to read \.gz; known: .* \.csv\.gz"):
+        hm.load_dataset(packed.rename(tmp_path / "log.npz.gz"), ARM)
 
 
 def test_columns_given_in_python_override_the_toml_file(tmp_path):

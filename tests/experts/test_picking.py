@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from himatch.experts.networks import Actor
 from himatch.experts.picking import CARD_SEED, Run, full_turns, velocity_error
 from himatch.experts.run import widths_of
 from himatch.nn.tensors import read_tensors
+from himatch.simulation.gymnasium_envs import GymnasiumSimulator
 
 TINY = SACConfig(hidden=(8, 8), copies=4, updates=1, batch_size=8, memory=400, first=80)
 AGENTS = [AgentSpec("point", 0), AgentSpec("point", 3), AgentSpec("plane", 0)]
@@ -159,6 +161,40 @@ def test_what_velocity_agents_and_flips_are_held_to() -> None:
     episode = hm.Trajectory(steps, np.zeros((200, 6)), np.zeros(200), steps[0])
     assert velocity_error([episode], 1.5) == pytest.approx(0.1, abs=1e-5)
     assert full_turns(episode) == pytest.approx(3.5)
+
+
+def test_what_is_measured_is_named_by_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, feature in (("CHEETAH_VEL", "x_velocity"), ("BACKFLIP", "pitch")):
+        task = getattr(picking, name)
+        monkeypatch.setattr(picking, name, replace(task, features={feature: 3}))
+    steps = np.zeros((200, 17))
+    steps[:, 3] = np.linspace(0.0, 2.0 * np.pi, 200)
+    episode = hm.Trajectory(steps, np.zeros((200, 6)))
+    assert full_turns(episode) == pytest.approx(1.0)
+    assert velocity_error([episode], 0.0) == pytest.approx(steps[50:, 3].mean(), abs=1e-5)
+
+
+def test_the_velocity_of_somebody_elses_task_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    episode = hm.Trajectory(np.zeros((4, 2)), np.zeros((4, 1)), np.zeros(4))
+    monkeypatch.setattr(picking, "roll_out", lambda *_, **__: [[episode]])
+    cart = Expert("cart-expert", hm.Task("cart", 4, 2, 1), {}, {"settings": {"velocity": 1.0}})
+    assert "velocity_error" not in picking.evaluated(cart).card["stochastic"]
+
+
+def test_simulations_are_closed_when_a_rollout_fails(
+    trained: Path, point_mass: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, closed = [], []
+    make, close = picking.make_simulator, GymnasiumSimulator.close
+    monkeypatch.setattr(picking, "make_simulator", lambda *a, **k: made.append(make(*a, **k)) or made[-1])
+    monkeypatch.setattr(GymnasiumSimulator, "close", lambda self: closed.append(self) or close(self))
+    monkeypatch.setattr(picking, "record", lambda *_: 1 / 0)
+    opened = Run(trained)
+    weights = opened.load(0, opened.rows[-1]).weights
+    with pytest.raises(ZeroDivisionError):
+        picking.roll_out([weights], [{}], hm.get_task("point"), stochastic=False, episodes=2)
+    assert len(made) == 1
+    assert closed == made
 
 
 def test_bad_runs_are_one_line(

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import himatch as hm
 from himatch.errors import DataError, TaskError
-from himatch.features import Function, LearnedFeature, State, Stepwise, feature_names, resolve_feature
-from himatch.tasks import Task
+from himatch.features import Function, Stepwise, feature_names, resolve_feature
+from himatch.tasks import FeatureFunction, Task
 
 TASK = Task(
     "arm",
@@ -102,33 +105,48 @@ def test_reward_needs_rewards() -> None:
         resolve_feature("reward", TASK)(hm.Trajectory(np.zeros((3, 4)), np.zeros((3, 2))))
 
 
-def test_learned_features_are_another_type() -> None:
-    learned = LearnedFeature(State(), 16)
-    assert not callable(learned)
-    with pytest.raises(TaskError, match="m = 0"):
-        LearnedFeature(State(), 0)
-
-
 def test_a_feature_step_by_step_is_the_feature_of_the_episode(trajectory: hm.Trajectory) -> None:
     feature = Stepwise(resolve_feature("both,speed", TASK))
     found = [feature(trajectory.observations[t : t + 1], trajectory.actions[t : t + 1], None) for t in range(9)]
     np.testing.assert_array_equal(np.concatenate(found), feature.feature(trajectory))
 
 
+SEVERAL_STEPS: dict[str, FeatureFunction] = {
+    "difference": lambda obs, act, rew: np.diff(obs[:, 0], prepend=obs[:1, 0]),
+    "difference ahead": lambda obs, act, rew: np.diff(obs[:, 0], append=obs[-1:, 0]),
+    "gradient": lambda obs, act, rew: np.gradient(obs[:, 0]) if len(obs) > 1 else np.zeros(1),
+    "centred": lambda obs, act, rew: obs[:, 0] - obs[:, 0].mean(),
+    "sum": lambda obs, act, rew: np.cumsum(rew),
+    "clock": lambda obs, act, rew: np.arange(len(obs)),
+    "long ago": lambda obs, act, rew: obs[:, 0] - np.concatenate([np.zeros(20), obs[:, 0]])[: len(obs)],
+}
+
+
+@pytest.mark.parametrize("rest", [0, 5])
 @pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda obs, act, rew: np.diff(obs[:, 0], prepend=obs[:1, 0]),
-        lambda obs, act, rew: obs[:, 0] - obs[:, 0].mean(),
-        lambda obs, act, rew: np.cumsum(rew),
-    ],
-)
-def test_a_feature_of_several_steps_is_not_known_step_by_step(batch: int, function: object) -> None:
-    """Rows of a batch are no steps of one episode."""
+@pytest.mark.parametrize("name", SEVERAL_STEPS)
+def test_a_feature_of_several_steps_is_not_known_step_by_step(name: str, batch: int, rest: int) -> None:
+    """Rows of a batch are no steps of one episode, and an episode may begin at rest."""
     rng = np.random.default_rng(3)
-    feature = Stepwise(Function("change", function))  # type: ignore[arg-type]
-    steps = [(rng.normal(size=(batch, 4)), rng.normal(size=(batch, 2)), rng.normal(size=batch)) for _ in range(2)]
-    feature(*steps[0])
-    with pytest.raises(DataError, match="'change' looks at more than one step"):
-        feature(*steps[1])
+    feature = Stepwise(Function("change", SEVERAL_STEPS[name]))
+
+    def go_on() -> None:
+        for step in range(64):
+            moving = step >= rest
+            feature(*(moving * rng.normal(size=shape) for shape in ((batch, 4), (batch, 2), batch)))
+
+    with pytest.raises(TaskError, match=r"^feature 'change' looks at more than one step.*closed conditioning needs"):
+        go_on()
+
+
+@given(
+    rows=arrays(np.float32, (70, 4), elements=st.floats(-1000, 1000, width=32)),
+    batch=st.integers(1, 5),
+)
+def test_features_of_single_steps_are_known_whatever_the_rows(rows: np.ndarray, batch: int) -> None:
+    """Also across episodes, and among rollouts that are not always the same."""
+    weights = np.random.default_rng(0).normal(size=(4, 3))
+    feature = Stepwise(Function("mixed", lambda obs, act, rew: obs @ weights - np.abs(obs[:, :3])))
+    for first in range(70 - batch):
+        some = rows[first : first + 1 + first % batch]
+        feature(some, some[:, :2], None if first % 3 else some[:, 0])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,26 @@ def test_tables_fit_eighty_columns(hopper: hm.TrajectoryDataset) -> None:
     assert "x_velocity" in text
     assert "20" in text
     assert "…" not in text
+
+
+def test_a_report_shows_itself_as_the_command_does(hopper: hm.TrajectoryDataset) -> None:
+    report = inspect_dataset(hopper)
+    console = Console(width=100, record=True, file=StringIO())
+    show_report(report, console)
+    lines = [line.rstrip() for line in console.export_text().splitlines()]
+    assert repr(report).splitlines() == str(report).splitlines() == lines
+    assert "\x1b" not in str(report)
+    assert len(str(report)) < 3000
+    assert repr(report.features[0]).startswith("FeatureReport(reward: ")
+    assert len(repr(report.features)) < 1000
+
+
+def test_nothing_is_copied_to_learn_a_width(hopper: hm.TrajectoryDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    scattered, copied = hopper[::2], property(lambda self: pytest.fail("all steps were copied"))
+    for name in ("observations", "actions"):
+        monkeypatch.setattr(hm.TrajectoryDataset, name, copied)
+    report = inspect_dataset(scattered)
+    assert (report.observation_width, report.action_width) == (11, 3)
 
 
 def test_the_picture_is_written(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:

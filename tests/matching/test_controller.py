@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from untrained import fallen_hoppers, untrained
 import himatch as hm
 from himatch.errors import HimatchError
 from himatch.matching import Policy
-from himatch.rollout import EVALUATION_SEED
+from himatch.matching.controller import Asked, Controller
+from himatch.rollout import EVALUATION_SEED, Conditioning
 
 METHODS = {
     "bc": hm.BC(),
@@ -37,8 +39,10 @@ def policy(data: hm.TrajectoryDataset, tmp_path: Path) -> Policy:
     return untrained(hm.CDT("x_velocity"), data, tmp_path, seeds=(2, 7))
 
 
-@pytest.mark.parametrize("conditioning", ["open", "closed"])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("name", "conditioning"),
+    [*((name, "open") for name in METHODS), *((name, "closed") for name in ("dt", "cdt", "moments"))],
+)
 def test_a_loop_of_ones_own_does_what_match_does(
     name: str, conditioning: str, data: hm.TrajectoryDataset, tmp_path: Path
 ) -> None:
@@ -94,7 +98,7 @@ def test_closed_needs_a_feature_of_single_steps(tmp_path: Path) -> None:
     controller.reset()
     controller.act(data[3].observations[0])
     controller.act(data[3].observations[1])
-    with pytest.raises(HimatchError, match="looks at more than one step"):
+    with pytest.raises(HimatchError, match=r"^feature 'change' looks at more than one step"):  # no word about rewards
         controller.act(data[3].observations[2])
 
 
@@ -121,7 +125,9 @@ def test_closed_on_rewards_is_told_what_is_left(batch: int | None, data: hm.Traj
         controllers[0].act(seen[0])
     with pytest.raises(HimatchError, match="expected one reward"):
         controllers[0].act(seen[0], [1.0, 2.0, 3.0])
-    assert controllers[0].step == 12  # refused calls leave no trace
+    with pytest.raises(HimatchError, match="the reward holds NaN"):
+        controllers[0].act(seen[0], np.nan)
+    np.testing.assert_array_equal(controllers[0].step, 12)  # refused calls leave no trace
 
 
 def test_buffers_that_the_caller_writes_over_are_not_kept(policy: Policy, data: hm.TrajectoryDataset) -> None:
@@ -172,8 +178,128 @@ def test_controllers_that_cannot_be_made(policy: Policy, data: hm.TrajectoryData
         ({"batch": -2}, "at least one robot"),
         ({"seed": 3}, "has the seeds 2, 7, not 3"),
         ({"conditioning": "ajar"}, "got 'ajar'"),
+        ({"noise": -1}, "0 or more, got -1"),
     ):
         with pytest.raises(HimatchError, match=message):
             policy.controller(data[3], **settings)  # type: ignore[arg-type]
     with pytest.raises(HimatchError, match=r"shape \(2, 11\), got \(11,\)"):
         policy.controller(data[3], batch=2).act(np.zeros(11))
+
+
+# -- robots with targets and clocks of their own ------------------------------------------------------------------
+
+
+def actions_apart(
+    controller: Controller, alone: list[Controller], steps: int, begin: Callable[[int], list[int]] = lambda step: []
+) -> None:
+    """Every robot of a batch acts as a controller of its own does, some beginning again now and then."""
+    rng = np.random.default_rng(0)
+    for step in range(steps):
+        begun = begin(step)
+        controller.reset(robots=begun)
+        for robot in begun:
+            alone[robot].reset()
+        np.testing.assert_array_equal(controller.step, [one.step for one in alone])
+        seen, rewards = rng.normal(size=(len(alone), 11)), rng.normal(size=len(alone))
+        actions = controller.act(seen, None if step == 0 else rewards)
+        for robot, one in enumerate(alone):
+            reward = None if one.step == 0 else rewards[robot]
+            np.testing.assert_allclose(actions[robot], one.act(seen[robot], reward), atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "conditioning"), [("cdt", "open"), ("cdt", "closed"), ("dt", "closed"), ("bdt", "open"), ("focal", "open")]
+)
+def test_each_robot_has_its_own_target_and_episode(
+    name: str, conditioning: Conditioning, data: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    policy = untrained(METHODS[name], data, tmp_path, seeds=(2, 7))
+    targets = [data[number] for number in (3, 8, 3)]
+    together = policy.controller(targets, conditioning=conditioning)
+    assert together.batch == 3
+    alone = [policy.controller(target, conditioning=conditioning) for target in targets]
+    actions_apart(together, alone, 14, lambda step: {2: [1], 3: [0, 1], 9: [2]}.get(step, []))
+    together.reset()
+    np.testing.assert_array_equal(together.step, 0)
+
+
+def test_planned_targets_side_by_side(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    targets: list[Asked] = ["normal(0.2,0.1)", data[3], "0.5*normal(0,0.1)+0.5*normal(0.5,0.1)"]
+    together = policy.controller(targets, batch=3, conditioning="planned")
+    actions_apart(together, [policy.controller(one, conditioning="planned") for one in targets], 8, lambda s: [s % 3])
+
+
+def test_robots_are_chosen_by_numbers_or_a_mask(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    controller = policy.controller(data[3], batch=3)
+    for robots, steps in (([0, 2], [0, 1, 0]), (np.array([False, True, False]), [1, 0, 1]), (1, [1, 0, 1]), ([], 1)):
+        controller.reset()
+        controller.act(np.ones((3, 11)))
+        controller.reset(robots=robots)
+        np.testing.assert_array_equal(controller.step, steps)
+    for wrong in ([3], [True, False], [0.5], ["left"]):
+        with pytest.raises(HimatchError, match="robots are numbers below 3, or a mask of 3"):
+            controller.reset(robots=wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "conditioning"), [("cdt", "open"), ("cdt", "closed"), ("bdt", "open"), ("focal", "open")]
+)
+def test_another_target_in_mid_episode(
+    name: str, conditioning: Conditioning, data: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    """It is told as if it had been the target from the beginning; context and clock go on."""
+    policy = untrained(METHODS[name], data, tmp_path)
+    changed, kept, other = (policy.controller(data[number], conditioning=conditioning) for number in (3, 3, 8))
+    for step, row in enumerate(np.random.default_rng(0).normal(size=(12, 11))):
+        if step == 4:
+            changed.retarget(data[8])
+        assert changed.step == step
+        action, same, _ = (controller.act(row) for controller in (changed, kept, other))
+        assert np.allclose(action, same, atol=1e-6) == (step < 4)
+        told = [c._player._z if c._player._targets is None else c._player._targets for c in (changed, other)]
+        assert np.array_equal(*told) == (step >= 4)  # type: ignore[call-overload]
+    assert isinstance(changed.target, hm.Target)
+    shown = changed.target.demonstration()
+    assert shown is not None
+    np.testing.assert_array_equal(shown.observations, data[8].observations)
+
+
+def test_another_target_for_some_robots(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    controller = policy.controller(["point(0)", "point(1)", "point(2)"])
+    controller.act(np.ones((3, 11)))
+    controller.retarget("normal(1,0.2)", robots=[1])
+    controller.retarget(["point(3)", "point(4)"], robots=[True, False, True])
+    assert isinstance(controller.target, tuple)
+    names = [target.name for target in controller.target]
+    assert names == ["point(3)", "normal(1,0.2)", "point(4)"]
+    with pytest.raises(HimatchError, match=r"2 targets for 3 robot\(s\); give one, or one for each"):
+        controller.retarget(["point(0)", "point(1)"])
+    with pytest.raises(HimatchError, match=r"2 targets for 3 robot\(s\)"):
+        policy.controller(["point(0)", "point(1)"], batch=3)
+    with pytest.raises(AttributeError):
+        controller.target = "point(1)"  # type: ignore[misc, assignment]
+    numbers = policy.controller([0.1, 0.2, 0.3])  # samples of one target
+    assert isinstance(numbers.target, hm.Target)
+    assert [target.name for target in controller.target] == names
+
+
+def test_a_vector_environment_that_begins_again_by_itself(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    same = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
+    envs = gymnasium.make_vec("Hopper-v5", 2, "sync", vector_kwargs=same, max_episode_steps=6)
+    controller = policy.controller([data[3], data[8]], conditioning="closed")
+    seen, _ = envs.reset(seed=0)
+    lengths, rewards = np.zeros(2, int), None
+    for _ in range(15):
+        np.testing.assert_array_equal(controller.step, lengths)
+        seen, rewards, terminated, truncated, _ = envs.step(controller.act(seen, rewards))
+        controller.reset(robots=terminated | truncated)
+        lengths = np.where(terminated | truncated, 0, lengths + 1)
+    envs.close()
+
+
+def test_noise_of_ones_own(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.CDT("x_velocity"), data, tmp_path, seeds=(2,), head="gaussian")
+    first, same, again, other = (policy.controller(data[3], noise=noise).act(np.ones(11)) for noise in (None, 2, 5, 6))
+    np.testing.assert_array_equal(first, same)  # by default that of the weights
+    assert not np.allclose(first, again)
+    assert not np.allclose(again, other)

@@ -48,6 +48,8 @@ def replaying(episodes: list[hm.Trajectory]) -> type[Player]:
     """A stand-in for the player of ``match`` that repeats the actions of one episode for each rollout of a seed."""
 
     class Replay(Player):
+        step = 0
+
         def act(self, observations: torch.Tensor, active: np.ndarray | None = None) -> torch.Tensor:
             rows = [e.actions[min(self.step, len(e) - 1)] for e in episodes]
             self.step += 1

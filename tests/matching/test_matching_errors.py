@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 from random_episodes import episode
@@ -94,8 +95,34 @@ def test_a_target_outside_the_data_is_noted_once(
     policy = untrained(method, data, tmp_path, seeds=(0, 1))
     with pytest.warns(HimatchWarning, match=message) as caught:
         result = policy.match(target, episodes=2)
-    assert len(caught) == 1
+    told = [str(warning.message) for warning in caught]
+    assert len([text for text in told if "beyond the bins" not in text]) == 1
     assert result.outside > 0
+
+
+def test_rollouts_beyond_the_data_are_noted_once(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.CDT("x_velocity"), data, tmp_path)
+    slow = [hm.Trajectory(e.observations * 0.01, e.actions, e.rewards) for e in data]
+    policy.add_reference(hm.EpisodeReference.of(slow, resolve_feature("x_velocity", data.task), horizon=1000))
+    with pytest.warns(
+        HimatchWarning, match=r"^\d+% of the rollouts' steps for .* 1 other targets\) lie beyond"
+    ) as caught:
+        first, _ = policy.match_all([slow[0], slow[1]], episodes=2)
+    assert len(caught) == 1
+    bins, rows = policy.reference().context.bins, first.pooled(0)
+    assert first.beyond == pytest.approx(np.mean((rows < bins.low[0]) | (rows > bins.high[0])))
+    assert first.beyond > 0.5
+
+
+def test_too_many_rollouts_are_one_line(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    with pytest.raises(HimatchError, match=r"^100000000 episodes .* too many; ask for \d+ at most$"):
+        policy.match(data[0], episodes=100_000_000)
+
+
+def test_an_environment_that_is_copied_is_said_to_be(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    env = gymnasium.make("Hopper-v5")
+    with pytest.warns(HimatchWarning, match="new copies of Hopper-v5"):
+        policy.match(data[0], episodes=1, env=env)
 
 
 def test_normalizers_that_miss_something_are_one_line(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 import torch
@@ -15,7 +18,7 @@ from himatch.errors import TargetError
 from himatch.features import resolve_feature
 from himatch.information import InformationStatistic
 from himatch.rollout import Conditioning, Feed, make_feed
-from himatch.targets import Context, Samples
+from himatch.targets import Context, Samples, Target
 
 FEATURE = resolve_feature("x_velocity", hm.get_task("hopper"))
 BINS = hm.Bins((-2.0,), (3.0,), 5)
@@ -27,10 +30,29 @@ AGGREGATORS = {
     "goal": FinalValue(),
     "best task": BestTask(),
 }
+ADDITIVE = ("histogram", "sum", "mean", "moments")
 every = pytest.mark.parametrize("name", AGGREGATORS)
+additive = pytest.mark.parametrize("name", ADDITIVE)
 values = st.integers(1, 12).flatmap(
     lambda steps: arrays(np.float32, (steps, 1), elements=st.integers(-12, 16).map(lambda i: i / 4))
 )
+
+
+class Rows(Target):
+    """These values, whatever the horizon."""
+
+    name = "rows"
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows = rows
+
+    def values(self, context: Context) -> np.ndarray:
+        return self.rows
+
+
+def clock(step: int) -> torch.Tensor:
+    """All rollouts are at this step."""
+    return torch.tensor([[step]])
 
 
 def feed_of(
@@ -42,7 +64,7 @@ def feed_of(
         InformationStatistic(FEATURE, AGGREGATORS[name]),
         hm.CDT("x_velocity"),
         5,
-        [Samples(target) for target in targets],
+        [Rows(target) for target in targets],
         Context(FEATURE, BINS, 1000),
         chosen,
         torch.device("cpu"),
@@ -53,12 +75,12 @@ def told(feed: Feed, steps: int, achieved: np.ndarray | None = None) -> np.ndarr
     """Rows ``(steps, K, B, k)``, with what each step achieved ``(steps, d)`` or ``(steps, K, B, d)`` reported."""
     rows = []
     for step in range(steps):
-        z = feed.z(step)
+        z = feed.z(clock(step))
         assert z is not None
         rows.append(z.numpy().copy())
         if achieved is not None:
             phi = np.broadcast_to(achieved[step], (*rows[-1].shape[:2], achieved.shape[-1]))
-            feed.achieved(torch.tensor(phi))
+            feed.achieved(phi)
     return np.array(rows)
 
 
@@ -80,7 +102,7 @@ def test_targets_of_different_lengths_side_by_side(name: str) -> None:
     targets = [rng.normal(size=(steps, 1)).astype(np.float32) for steps in (3, 8, 5)]
     numbers = np.array([[0, 1, 2, 1], [2, 2, 0, 1]])
     conditionings: tuple[Conditioning, ...] = ("open", "closed")
-    for conditioning in conditionings:
+    for conditioning in conditionings[: 2 if name in ADDITIVE else 1]:
         achieved = rng.normal(size=(10, 2, 4, 1)).astype(np.float32) if conditioning == "closed" else None
         together = told(feed_of(conditioning, name, targets, numbers), 10, achieved)
         for place in np.ndindex(2, 4):
@@ -118,10 +140,10 @@ def remaining(name: str, target: np.ndarray, achieved: np.ndarray) -> np.ndarray
         ]
         rooted = [np.sqrt(max(central[0], 0)), np.cbrt(central[1]), max(central[2], 0) ** 0.25]
         return np.concatenate([mean, *(np.atleast_1d(m) for m in rooted)])[: aggregator.order]
-    return aggregator(target)[min(len(achieved), steps - 1)]
+    raise AssertionError(name)
 
 
-@every
+@additive
 @given(target=values, achieved=values)
 def test_closed_is_what_remains(name: str, target: np.ndarray, achieved: np.ndarray) -> None:
     rows = told(feed_of("closed", name, [target]), len(achieved), achieved)[:, 0, 0]
@@ -131,7 +153,7 @@ def test_closed_is_what_remains(name: str, target: np.ndarray, achieved: np.ndar
         np.testing.assert_allclose(row, expected, atol=2e-3 if name == "moments" else 1e-5)
 
 
-@every
+@additive
 @given(target=values)
 def test_closed_is_open_while_the_target_is_achieved(name: str, target: np.ndarray) -> None:
     steps = len(target)
@@ -140,7 +162,7 @@ def test_closed_is_open_while_the_target_is_achieved(name: str, target: np.ndarr
     np.testing.assert_allclose(closed, open_rows, atol=2e-3 if name == "moments" else 1e-5)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "moments", "histogram"])
+@additive
 def test_closed_is_open_over_a_whole_episode(name: str) -> None:
     """A thousand subtractions do not pile up rounding: the last steps are told what they should be."""
     target = np.random.default_rng(0).normal(1.0, 0.5, (1000, 1)).astype(np.float32) + 3
@@ -175,7 +197,7 @@ def test_closed_histograms_of_two_features_remain_separately() -> None:
         statistic,
         hm.CDT("x_velocity,z_velocity"),
         5,
-        [Samples(target)],
+        [Rows(target)],
         Context(statistic.feature, hm.Bins((0, 0), (2, 2), 2), 2),
         np.zeros((1, 1), np.int64),
         torch.device("cpu"),
@@ -191,6 +213,118 @@ def test_closed_needs_gamma_one(name: str, monkeypatch: pytest.MonkeyPatch) -> N
         feed_of("closed", "discounted", [np.ones((3, 1), np.float32)])
 
 
+def test_a_goal_stays_what_it_is() -> None:
+    goal = np.array([[3.0], [1.0], [2.0]], np.float32)
+    for conditioning in ("open", "closed"):
+        feed = feed_of(conditioning, "goal", [goal])  # type: ignore[arg-type]
+        np.testing.assert_array_equal(told(feed, 3, np.ones((3, 1), np.float32))[:, 0, 0], 2.0)
+
+
+@pytest.mark.parametrize("name", sorted(set(AGGREGATORS) - {*ADDITIVE, "goal"}))
+def test_closed_refuses_what_has_no_total(name: str) -> None:
+    kind = AGGREGATORS[name].kind
+    with pytest.raises(TargetError, match=f"^closed conditioning takes .* statistic '{kind}' has none; use open$"):
+        feed_of("closed", name, [np.ones((3, 1), np.float32)])
+
+
+@dataclass(frozen=True)
+class Signs:
+    """An aggregator of somebody's own, counted as it says: how many steps are above and below zero."""
+
+    kind: ClassVar[str] = "signs"
+
+    def fit(self, features: object) -> Signs:
+        return self
+
+    def width(self, dimensions: int) -> int:
+        return 2 * dimensions
+
+    def contributions(self, phi: np.ndarray) -> np.ndarray:
+        return np.concatenate([phi > 0, phi < 0], axis=1).astype(np.float64)
+
+    def of_total(self, total: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        return total / np.where(steps > 0, steps, np.nan)
+
+    def __call__(self, phi: np.ndarray) -> np.ndarray:
+        rest = np.cumsum(self.contributions(phi)[::-1], axis=0)[::-1]
+        return self.of_total(rest, np.arange(len(phi), 0, -1)[:, None]).astype(np.float32)
+
+
+def test_closed_asks_an_aggregator_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(AGGREGATORS, "own", Signs())
+    target = np.array([[1.0], [-1.0], [1.0], [0.0]], np.float32)
+    rows = told(feed_of("closed", "own", [target]), 5, np.array([[-1], [-1], [1], [1], [1]], np.float32))[:, 0, 0]
+    whole = [0.5, 0.25]  # told again once nothing is left
+    np.testing.assert_allclose(rows, [whole, [2 / 3, 0.0], [1.0, -0.5], [1.0, -1.0], whole], atol=1e-6)
+
+
+# -- rollouts apart ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("conditioning", ["open", "closed"])
+@additive
+@given(data=st.data())
+def test_each_rollout_by_its_own_clock(name: str, conditioning: Conditioning, data: st.DataObject) -> None:
+    """Begun again one by one, every rollout is told what it would be told alone."""
+    targets = [data.draw(values) for _ in range(3)]
+    together = feed_of(conditioning, name, targets, np.arange(3)[None])
+    alone = [feed_of(conditioning, name, [target]) for target in targets]
+    steps = np.zeros(3, np.int64)
+    for _ in range(12):
+        begun = np.flatnonzero(data.draw(st.tuples(*[st.booleans()] * 3)))
+        together.reset(begun)
+        steps[begun] = 0
+        z = together.z(torch.from_numpy(steps[None]))
+        assert z is not None
+        phi = data.draw(arrays(np.float32, (1, 3, 1), elements=st.integers(-12, 16).map(lambda i: i / 4)))
+        going = np.flatnonzero(data.draw(st.tuples(*[st.booleans()] * 3)))
+        for rollout, feed in enumerate(alone):
+            if rollout in begun:
+                feed.reset()
+            own = feed.z(clock(int(steps[rollout])))
+            assert own is not None
+            np.testing.assert_array_equal(z[0, rollout], own[0, 0])
+            if rollout in going:
+                feed.achieved(phi[:, [rollout]])
+        together.achieved(phi[:, going], going)
+        steps[going] += 1
+
+
+@pytest.mark.parametrize("conditioning", ["open", "closed"])
+@additive
+def test_another_target_as_if_it_had_been_the_target_from_the_beginning(name: str, conditioning: Conditioning) -> None:
+    rng = np.random.default_rng(0)
+    first, second = (
+        [rng.normal(size=(steps, 1)).astype(np.float32) for steps in lengths] for lengths in ((3, 9), (7,))
+    )
+    changed = feed_of(conditioning, name, first, np.arange(2)[None])
+    other = feed_of(conditioning, name, [first[0], second[0]], np.arange(2)[None])
+    for step in range(10):
+        if step == 4:
+            changed.take(feed_of(conditioning, name, second), np.array([1]))
+        found, expected = changed.z(clock(step)), other.z(clock(step))
+        assert found is not None
+        assert expected is not None
+        np.testing.assert_array_equal(found[0, 0], expected[0, 0])
+        assert np.array_equal(found[0, 1], expected[0, 1]) == (step >= 4)
+        for feed in (changed, other):
+            feed.achieved(np.full((1, 2, 1), step / 4 - 1, np.float32))
+
+
+def test_a_target_that_is_given_several_times_is_asked_once() -> None:
+    class Counted(Rows):
+        asked = 0
+
+        def values(self, context: Context) -> np.ndarray:
+            self.asked += 1
+            return super().values(context)
+
+    target = Counted(np.ones((3, 1), np.float32))
+    statistic, frame = InformationStatistic(FEATURE, AGGREGATORS["sum"]), Context(FEATURE, BINS, 1000)
+    make_feed("open", statistic, hm.DT(), 5, [target] * 4, frame, np.arange(4)[None], torch.device("cpu"))
+    assert target.asked == 1
+
+
 # -- the rest ---------------------------------------------------------------------------------------------------
 
 
@@ -200,12 +334,22 @@ def test_unknown_conditioning() -> None:
 
 
 def test_policies_without_statistic_are_told_nothing() -> None:
-    feed = make_feed(
-        "closed", None, hm.BC(), 5, [Samples(np.ones(3))], None, np.zeros((1, 2), int), torch.device("cpu")
-    )
-    assert feed.z(0) is None
-    assert feed.targets(0) is None
+    feed = make_feed("open", None, hm.BC(), 5, [Samples(np.ones(3))], None, np.zeros((1, 2), int), torch.device("cpu"))
+    assert feed.z(clock(0)) is None
+    assert feed.targets(clock(0)) is None
     assert not feed.wants_features
+
+
+@pytest.mark.parametrize("method", [hm.BC(), hm.BDT(), hm.DTAE(), hm.MetaBC(), hm.FOCAL()], ids=lambda m: m.name)
+@pytest.mark.parametrize("conditioning", ["closed", "planned"])
+def test_policies_that_would_not_hear_it_are_not_conditioned_so(
+    conditioning: Conditioning, method: hm.policy.Method
+) -> None:
+    shown, numbers = hm.Trajectory(np.zeros((4, 11)), np.zeros((4, 3)), np.zeros(4)), np.zeros((1, 1), int)
+    with pytest.raises(
+        TargetError, match=rf"^{conditioning} conditioning is for .*, and {method.name} is not; use open$"
+    ):
+        make_feed(conditioning, None, method, 5, [hm.demo(shown)], None, numbers, torch.device("cpu"))
 
 
 def test_demonstrations_follow_the_targets_clock() -> None:
@@ -217,7 +361,7 @@ def test_demonstrations_follow_the_targets_clock() -> None:
         feed = make_feed("open", None, method, 5, [hm.demo(d) for d in demos], None, numbers, torch.device("cpu"))
         _, count = method.codes_and_states(5)
         for step in range(12):
-            windows = feed.targets(step)
+            windows = feed.targets(clock(step))
             assert windows is not None
             first = max(step - 4, 0) if literal else step
             for window, demo in zip(windows, demos, strict=True):
@@ -228,3 +372,24 @@ def test_demonstrations_follow_the_targets_clock() -> None:
         np.testing.assert_array_equal(feed.target.numpy(), numbers)
     with pytest.raises(TargetError, match="imitates demonstrations"):
         make_feed("open", None, hm.BDT(), 5, [Samples(np.ones(3))], None, numbers, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("literal", [False, True])
+def test_demonstrations_by_the_clock_of_each_rollout(literal: bool) -> None:
+    rng = np.random.default_rng(0)
+    demos = [hm.demo(hm.Trajectory(rng.normal(size=(steps, 11)), np.zeros((steps, 3)))) for steps in (4, 9)]
+    method = hm.BDT(m=2, target_window=3, literal=literal)
+
+    def made(targets: list[hm.Target]) -> Feed:
+        numbers = np.arange(len(targets))[None]
+        return make_feed("open", None, method, 5, targets, None, numbers, torch.device("cpu"))
+
+    together = made([demos[0], demos[0], demos[1]])
+    together.take(made([demos[1]]), np.array([1]))
+    steps = np.array([[7, 2, 5]])
+    found = together.targets(torch.from_numpy(steps))
+    assert found is not None
+    for window, demo, step in zip(found, (demos[0], demos[1], demos[1]), steps[0], strict=True):
+        expected = made([demo]).targets(clock(int(step)))
+        assert expected is not None
+        np.testing.assert_array_equal(window, expected[0])

@@ -47,7 +47,7 @@ def planned(reference: hm.EpisodeReference, targets: list[Target]) -> np.ndarray
     bins = reference.context.bins
     made = feed(Histogram(bins.count, low=bins.low, high=bins.high), targets, reference, reference)
     steps = max(len(target.values(reference.context)) for target in targets)
-    rows = [made.z(step) for step in range(steps)]
+    rows = [made.z(torch.tensor([[step]])) for step in range(steps)]
     return np.array([row[0].numpy() for row in rows if row is not None])
 
 

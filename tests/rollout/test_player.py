@@ -59,7 +59,7 @@ def play(acting: Player, observations: np.ndarray, achieved: np.ndarray | None =
     for step, seen in enumerate(np.moveaxis(observations, 2, 0)):
         actions.append(acting.act(torch.from_numpy(seen)).numpy().copy())
         if achieved is not None:
-            acting.feed.achieved(torch.from_numpy(achieved[step]))
+            acting.feed.achieved(achieved[step])
     return np.stack(actions, 2)
 
 
@@ -84,8 +84,10 @@ def test_actions_are_those_of_the_logged_path(
     np.testing.assert_array_equal(play(acting, observations), actions)  # a reset forgets everything
 
 
-@pytest.mark.parametrize("conditioning", ["open", "closed"])
-@pytest.mark.parametrize("name", ["bc", "cdt", "moments", "bdt", "bdt literal", "dt-ae"])
+@pytest.mark.parametrize(
+    ("name", "conditioning"),
+    [*((name, "open") for name in ("bc", "cdt", "moments", "bdt", "bdt literal", "dt-ae")), ("cdt", "closed")],
+)
 def test_one_recording_serves_every_step(
     name: str, conditioning: str, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +153,38 @@ def test_only_what_is_familiar_of_a_target_is_told(hopper: hm.TrajectoryDataset,
         policy.normalizers = known
         cut, whole = (play(acting, observations) for acting in told)
         assert (np.abs(cut - whole).max() > 1e-3) == changes
+
+
+@pytest.mark.parametrize("recording", [False, True])
+@pytest.mark.parametrize("name", ["bc", "cdt", "cdt triples", "bdt", "bdt literal", "meta-bc", "context of one"])
+def test_rollouts_apart_begin_again_one_by_one(
+    name: str, recording: bool, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each does what it would do alone, on a CPU and in one recorded graph, before its context is full and after."""
+    method, model = VARIANTS[name]
+    policy = untrained(method, hopper, tmp_path, **model)
+    rng = np.random.default_rng(0)
+    targets = [hm.demo(episode(rng, count, level=1.0)) for count in (4, 9, 12)]
+    feed = policy_feed(policy, targets, conditioning_frame(policy), np.arange(3)[None], "open")
+    together = Player(policy.agent, policy.normalizers, feed, 3, apart=True)
+    alone = [player(policy, [target], np.zeros((1, 1), np.int64)) for target in targets]
+    if recording:
+        PretendedGPU(monkeypatch)
+        together._newest = None
+        together._forward = Recorded(together._one_step, GPU, remember=together.context.remember, purpose="rollouts")
+    steps = np.zeros(3, np.int64)
+    for step in range(20):
+        begun = np.flatnonzero([step == 13, step in (2, 9), step in (3, 13)])
+        together.reset(begun)
+        steps[begun] = 0
+        for rollout in begun:
+            alone[rollout].reset()
+        np.testing.assert_array_equal(together.clock[0], steps)
+        seen = torch.from_numpy(rng.normal(1, 1, (1, 3, 11)).astype(np.float32))
+        actions = together.act(seen).numpy().copy()
+        for rollout, acting in enumerate(alone):
+            np.testing.assert_allclose(actions[:, [rollout]], acting.act(seen[:, [rollout]]), atol=2e-6)
+        steps += 1
 
 
 def test_one_rollout_does_not_see_another(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:

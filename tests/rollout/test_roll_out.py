@@ -26,7 +26,7 @@ class Replay(Player):
 
     def __init__(self, policy: Policy, actions: np.ndarray, shape: tuple[int, int]) -> None:
         super().__init__(policy.agent, policy.normalizers, Feed(), shape[1])
-        self.actions, self.shape = actions, shape
+        self.actions, self.shape, self.step = actions, shape, 0
 
     def act(self, observations: torch.Tensor, active: np.ndarray | None = None) -> torch.Tensor:
         now = min(self.step, self.actions.shape[1] - 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -101,6 +102,27 @@ def test_what_cannot_be_simulated_is_refused_by_name() -> None:
     mixed: list[dict[str, Any]] = [{"exclude_current_positions_from_observation": e} for e in (True, False)]
     with pytest.raises(SimulationError, match="differ in the width"):
         make_simulator("hopper", 2, settings=mixed)
+
+
+@pytest.mark.parametrize("wrong", ["fails", "differs"])
+def test_a_simulator_that_cannot_be_made_leaves_nothing_open(wrong: str) -> None:
+    closed: list[int] = []
+
+    class Noted(Countdown):
+        def __init__(self, number: int) -> None:
+            self.number = number
+            if number == 2 and wrong == "fails":
+                raise RuntimeError("no more licences")
+            if number == 2:
+                self.action_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+
+        def close(self) -> None:
+            closed.append(self.number)
+
+    makers: list[MakeEnv] = [partial(Noted, number) for number in range(3)]
+    with pytest.raises(SimulationError, match="no more licences" if wrong == "fails" else "differ in the width"):
+        GymnasiumSimulator(Task(name="noted", horizon=6), makers)
+    assert closed == ([0, 1] if wrong == "fails" else [0, 1, 2])
 
 
 def test_each_environment_may_have_its_own_settings() -> None:

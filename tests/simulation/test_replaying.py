@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from himatch.errors import HimatchWarning, SimulationError
 from himatch.simulation import make_simulator, record
 from himatch.simulation.replaying import Replay, Stage
-from himatch.simulation.views import CAMERAS
+from himatch.simulation.views import CAMERAS, camera_of
 from himatch.tasks import Task, get_task
 from himatch.tasks.locomotion import LOCOMOTION
 from himatch.types import Trajectory
@@ -228,3 +228,8 @@ def test_every_robot_stands_in_the_picture_wherever_it_is(tmp_path: Path) -> Non
 
 def test_every_known_robot_has_a_camera() -> None:
     assert set(CAMERAS) == {str(task.env_id).rpartition("-v")[0] for task in LOCOMOTION}
+
+
+def test_a_name_that_only_looks_versioned_has_no_camera() -> None:
+    assert camera_of("Hopper-v2") is not None
+    assert camera_of("Hopper-vision") is None

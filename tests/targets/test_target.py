@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -119,4 +121,21 @@ def test_whatever_a_user_hands_over_becomes_a_target(hopper: hm.TrajectoryDatase
     assert hm.as_target("normal(1,1)").name == "normal(1,1)"
     episode = hopper[0]
     assert hm.as_target(episode).demonstration() is episode
-    np.testing.assert_array_equal(hm.as_target([1.0, 2.0]).values(CONTEXT), [[1], [2]])
+    few = hm.as_target([1.0, 2.0])
+    np.testing.assert_array_equal(few.compared(CONTEXT), [[1], [2]])
+    np.testing.assert_array_equal(few.values(CONTEXT), np.repeat([[1], [2]], CONTEXT.horizon // 2, axis=0))
+
+
+@given(st.integers(1, 400), st.integers(1, 60), st.integers(0, 9))
+def test_samples_last_an_episode_in_their_order_and_proportions(count: int, horizon: int, seed: int) -> None:
+    samples = np.random.default_rng(seed).normal(size=count).astype(np.float32)
+    context = replace(CONTEXT, horizon=horizon)
+    target = Samples(samples)
+    values = target.values(context)[:, 0]
+    assert len(values) == horizon
+    places = [int(np.flatnonzero(samples == value)[0]) for value in values]
+    assert places == sorted(places)
+    assert stats.ks_2samp(values, samples).statistic <= 1 / horizon + 1e-9
+    moved = Shifted(target, 2)
+    np.testing.assert_allclose(moved.compared(context)[:, 0], samples + 2 * context.bins.widths[0], rtol=1e-6)
+    np.testing.assert_allclose(moved.values(context)[:, 0], values + 2 * context.bins.widths[0], rtol=1e-6)

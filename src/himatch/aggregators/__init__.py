@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from himatch.aggregators.aggregator import Aggregator, LearnedAggregator
+from himatch.aggregators.aggregator import Additive, Aggregator
 from himatch.aggregators.best_task import BestTask
 from himatch.aggregators.discounted_sum import DiscountedSum
 from himatch.aggregators.final_value import FinalValue
@@ -16,12 +16,12 @@ from himatch.errors import HimatchError
 
 __all__ = [
     "AGGREGATORS",
+    "Additive",
     "Aggregator",
     "BestTask",
     "DiscountedSum",
     "FinalValue",
     "Histogram",
-    "LearnedAggregator",
     "Moments",
     "Window",
     "aggregator_from_spec",

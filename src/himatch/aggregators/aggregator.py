@@ -8,8 +8,7 @@ shared contract tests pick it up.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,22 +33,21 @@ class Aggregator(Protocol):
         """Features ``(T, d)`` to statistics ``(T, k)``."""
 
 
-@dataclass(frozen=True)
-class LearnedAggregator:
-    """An aggregator that is a network (BDT's second transformer).
+@runtime_checkable
+class Additive(Aggregator, Protocol):
+    """An aggregator whose statistic follows from a total to which every step adds its part.
 
-    It gets windows of ``window`` feature rows inside the training step and gives ``width`` numbers (m). Another type
-    than :class:`Aggregator`, because nothing can be relabelled with it beforehand.
+    ``closed`` conditioning is for these: it takes what was achieved from the target's total. Others need not be.
     """
 
-    width: int = 16
-    window: int = 20
+    def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
+        """What each step adds to the total, ``(T, d)`` to ``(T, j)``."""
 
-    def __post_init__(self) -> None:
-        if self.width < 1 or self.window < 1:
-            raise HimatchError(
-                f"a learned aggregator needs m >= 1 and a window >= 1, got m = {self.width}, window = {self.window}"
-            )
+    def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The statistic of ``steps (..., 1)`` steps with that total, ``(..., j)`` to ``(..., k)``.
+
+        A total that remains may be one that no steps have. NaN says that nothing remains to be told of.
+        """
 
 
 def check_gamma(gamma: float) -> None:

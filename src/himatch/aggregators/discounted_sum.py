@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch.aggregators.aggregator import check_gamma, discounted_sums
 from himatch.errors import HimatchError
@@ -37,3 +38,11 @@ class DiscountedSum:
     def __call__(self, phi: Array) -> Array:
         """Sums of the rest, ``(T, d)``."""
         return (discounted_sums(phi, self.gamma) / self.scale).astype(np.float32)
+
+    def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
+        """The feature itself."""
+        return np.asarray(phi, dtype=np.float64)
+
+    def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The total, scaled; more than all may have been earned."""
+        return total / self.scale

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch.types import Array
 
@@ -28,3 +29,11 @@ class FinalValue:
     def __call__(self, phi: Array) -> Array:
         """The last row at every step, ``(T, d)``."""
         return np.repeat(phi[-1:], len(phi), axis=0)
+
+    def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Nothing: a goal is not used up on the way to it."""
+        return np.zeros(phi.shape)
+
+    def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Nothing that remains, so that the goal itself goes on being told."""
+        return np.full_like(total, np.nan)

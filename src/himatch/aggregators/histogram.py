@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -35,7 +36,7 @@ class Histogram:
         object.__setattr__(self, "low", tuple(self.low))
         object.__setattr__(self, "high", tuple(self.high))
 
-    @property
+    @cached_property
     def bins(self) -> Bins:
         """The fitted bins."""
         if not self.low:
@@ -55,16 +56,32 @@ class Histogram:
 
     def __call__(self, phi: Array) -> Array:
         """Normalised histograms of the rest, ``(T, d * bins)``."""
-        indices = self.bins.indices(phi)
-        steps, dimensions = indices.shape
-        places = indices + np.arange(dimensions) * self.count
+        places, width = self._places(phi), self.width(phi.shape[1])
         if self.gamma == 1.0:
-            remaining = np.arange(steps, 0, -1, dtype=np.float32)[:, None]
-            z: Array = np.divide(counts_of_rest(places, dimensions * self.count), remaining, dtype=np.float32)
+            remaining = np.arange(len(places), 0, -1, dtype=np.float32)[:, None]
+            z: Array = np.divide(counts_of_rest(places, width), remaining, dtype=np.float32)
             return z
-        onehot = np.zeros((steps, dimensions * self.count))
-        onehot[np.arange(steps)[:, None], places] = 1.0
-        return (discounted_sums(onehot, self.gamma) / discounted_counts(steps, self.gamma)).astype(np.float32)
+        weights = discounted_sums(self.contributions(phi), self.gamma)
+        return (weights / discounted_counts(len(places), self.gamma)).astype(np.float32)
+
+    def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
+        """A count in the bin of each feature."""
+        places = self._places(phi)
+        counts = np.zeros((len(places), self.width(places.shape[1])))
+        counts[np.arange(len(places))[:, None], places] = 1.0
+        return counts
+
+    def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Counts normalised for each feature; a bin that was visited too often is empty, not less."""
+        counts = np.maximum(total, 0.0).reshape(*total.shape[:-1], -1, self.count)
+        mass = counts.sum(axis=-1, keepdims=True)
+        shares: NDArray[np.float64] = counts / np.where(mass > 0, mass, np.nan)
+        return shares.reshape(total.shape)
+
+    def _places(self, phi: NDArray[np.floating]) -> NDArray[np.int64]:
+        """The column of every value's bin, ``(T, d)``."""
+        indices = self.bins.indices(phi)
+        return indices + np.arange(indices.shape[1]) * self.count
 
 
 def counts_of_rest(places: NDArray[np.integer], width: int) -> NDArray[np.unsignedinteger]:

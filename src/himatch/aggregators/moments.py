@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch.aggregators.aggregator import check_gamma, discounted_counts, discounted_sums
 from himatch.errors import HimatchError
@@ -48,12 +49,19 @@ class Moments:
 
     def __call__(self, phi: Array) -> Array:
         """Moments of the rest, ``(T, d * order)``."""
-        center = np.array(self.center) if self.center else 0.0
-        x = phi.astype(np.float64) - center
-        weight = discounted_counts(len(x), self.gamma)
-        raw = [discounted_sums(x**p, self.gamma) / weight for p in range(1, self.order + 1)]
+        totals = discounted_sums(self.contributions(phi), self.gamma)
+        return self.of_total(totals, discounted_counts(len(phi), self.gamma)).astype(np.float32)
+
+    def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Powers of the centred feature."""
+        x = phi.astype(np.float64) - self._center
+        return np.concatenate([x**p for p in range(1, self.order + 1)], axis=1)
+
+    def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Moments from mean powers; what no steps can have, such as a negative variance, becomes zero."""
+        raw = np.split(total / np.where(steps > 0, steps, np.nan), self.order, axis=-1)
         mean = raw[0]
-        columns = [mean + center]
+        columns = [mean + self._center]
         if self.order >= 2:
             variance = np.maximum(raw[1] - mean**2, 0.0)
             columns.append(np.sqrt(variance))
@@ -62,4 +70,8 @@ class Moments:
         if self.order >= 4:
             fourth = raw[3] - 4 * mean * raw[2] + 6 * mean**2 * raw[1] - 3 * mean**4
             columns.append(np.maximum(fourth, 0.0) ** 0.25)
-        return np.concatenate(columns, axis=1).astype(np.float32)
+        return np.concatenate(columns, axis=-1)
+
+    @property
+    def _center(self) -> NDArray[np.float64]:
+        return np.array(self.center or 0.0)

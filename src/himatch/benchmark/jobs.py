@@ -52,6 +52,8 @@ class Options:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise HimatchError(f"{name} must be at least 1, got {value}")
+        if self.threads < 0:
+            raise HimatchError(f"threads must be 0 (all) or more, got {self.threads}")
 
     @property
     def seed_count(self) -> int:

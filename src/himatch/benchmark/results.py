@@ -126,8 +126,9 @@ def read_result(path: Path) -> JobResult:
         return JobResult(**content, targets=targets)
 
 
-def read_results(folders: Sequence[str | Path]) -> list[JobResult]:
-    """All results below some folders."""
+def read_results(folders: str | Path | Sequence[str | Path]) -> list[JobResult]:
+    """All results below a folder, or below several."""
+    folders = [folders] if isinstance(folders, (str, Path)) else folders
     found = [path for folder in folders for path in sorted(Path(folder).rglob(f"{SCORES}/*.json"))]
     if not found:
         raise DataError(f"no results in {', '.join(map(str, folders))}; run himatch benchmark first")

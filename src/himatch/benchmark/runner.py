@@ -17,9 +17,11 @@ import torch
 from rich.console import Console
 
 from himatch.benchmark.jobs import Job, Options, plan_jobs
-from himatch.benchmark.running import result_path, run_job
+from himatch.benchmark.results import SCORES
+from himatch.benchmark.running import MODELS, result_path, run_job
 from himatch.errors import HimatchError, one_line
-from himatch.files import new_file, reading, write_json
+from himatch.files import check_target, new_file, reading, write_json
+from himatch.policy.run_folder import RUN
 from himatch.progress import progress_bar
 from himatch.simulation.simulator import available_cpus
 
@@ -60,6 +62,9 @@ def run_benchmark(
     jobs = plan_jobs(suites, options)
     if workers < 1:
         raise HimatchError(f"there must be at least one worker, got {workers}")
+    if options.data is not None and not Path(options.data).exists():
+        raise HimatchError(f"--data: there is no file or folder {options.data}")
+    check_target(folder / KIND)
     folder.mkdir(parents=True, exist_ok=True)
     _keep_to_one_kind(folder / KIND, options)
     open_jobs = [job for job in jobs if any(not result_path(folder, job, q).is_file() for q in job.questions)]
@@ -84,7 +89,8 @@ def _keep_to_one_kind(path: Path, options: Options) -> None:
     data = None if options.data is None else Path(options.data).name
     kind = {"budget": options.budget, "seeds": options.seed_count, "rollouts": options.rollouts}
     kind |= {"steps": options.steps, "head": options.head, "data": data}
-    if path.is_file():
+    begun = any((path.parent / SCORES).glob("*.json")) or any((path.parent / MODELS).glob(f"*/{RUN}"))
+    if begun and path.is_file():
         with reading(str(path)):
             stored = {**kind, **json.loads(path.read_text())}
         other = [f"{name} {stored[name]}, now {value}" for name, value in kind.items() if stored[name] != value]
@@ -140,9 +146,21 @@ def _on_ray(jobs: Sequence[Job], out: Path, options: Options, workers: int, addr
     except ImportError:
         raise HimatchError('the executor ray is not installed: pip install "himatch[ray]"') from None
     if not ray.is_initialized():
-        ray.init(address=address, num_cpus=None if address else workers, include_dashboard=False, log_to_driver=False)
+        cpus = None if address else workers
+        try:
+            ray.init(address=address, num_cpus=cpus, include_dashboard=False, log_to_driver=False)
+        except (ConnectionError, ValueError, RuntimeError) as reason:
+            raise HimatchError(f"there is no Ray cluster at {address or 'this machine'} ({one_line(reason)})") from None
+    there = ray.cluster_resources()
+    gpus = 0 if options.device == "cpu" else int(there.get("GPU", 0))
+    threads = options.threads or (max(1, int(there.get("CPU", 1)) // gpus) if gpus else 1)
+    # Machines differ in the last bits of what they simulate, so one of them makes a dataset for all.
+    cache = options.cache or (str(out / "data") if address else None)
+    paths = {"data": options.data, "cache": cache}
+    resolved = {name: None if path is None else str(Path(path).resolve()) for name, path in paths.items()}
+    options = replace(options, threads=threads, **resolved)  # type: ignore[arg-type]
     # A machine that is lost takes no result with it: they are files, and a job that runs again skips what is there.
-    resources = {"num_cpus": 1, "num_gpus": 1 if torch.cuda.is_available() else 0}
+    resources = {"num_cpus": threads, "num_gpus": 1 if gpus else 0}
     remote = ray.remote(max_retries=TRIES, retry_exceptions=False, **resources)(attempt)
     waiting = {remote.remote(job.as_json(), str(out.resolve()), asdict(options)): job for job in jobs}
     while waiting:

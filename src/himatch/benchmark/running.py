@@ -6,13 +6,13 @@ import datetime
 import json
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock
 
 from himatch.benchmark.jobs import Job, Options, Question
 from himatch.benchmark.results import SCORES, JobResult, TargetScore, read_result, write_result
@@ -21,6 +21,7 @@ from himatch.benchmark.targets import PATCHWORKS, Asked, split_dataset, suite_ta
 from himatch.bins import Bins
 from himatch.data import Split, TrajectoryDataset, load_dataset
 from himatch.data.cache import cached_dataset
+from himatch.data.split import ranked_groups
 from himatch.errors import DataError, HimatchWarning
 from himatch.features import resolve_feature
 from himatch.files import read_rows, write_json
@@ -32,31 +33,36 @@ from himatch.policy import make_method
 from himatch.policy.run_folder import METRICS, RUN, seed_folder
 from himatch.training import check_same, configure, train
 
-MODELS, FINISHED = "models", "finished.json"
+MODELS, FINISHED, LOCKS = "models", "finished.json", ".locks"
 ADDITIONAL_SEED = 1_000_003  # of episodes beside the dataset
 
 
-def run_job(
-    job: Job, out: Path, options: Options, tell: Callable[[str], None] = lambda _: None, *, quiet: bool = True
-) -> list[Path]:
-    """Train the model of a job, unless it is trained, and answer what is not answered yet."""
+def run_job(job: Job, out: Path, options: Options, *, quiet: bool = True) -> list[Path]:
+    """Train the model of a job, unless it is trained, and answer what is not answered yet.
+
+    Of several processes with the same job one does it, and the others wait for it.
+    """
+    locks = out / LOCKS
+    locks.mkdir(parents=True, exist_ok=True)
+    with FileLock(locks / f"{job.key}.lock"):
+        return _run_job(job, out, options, quiet)
+
+
+def _run_job(job: Job, out: Path, options: Options, quiet: bool) -> list[Path]:
     waiting = [question for question in job.questions if not result_path(out, job, question).is_file()]
     if not waiting:
         return []
-    tell("data")
     dataset = job_dataset(job, options, quiet)
     split = split_dataset(dataset, job.split)
     _keep_to_one_dataset(out, job, split.train.content_hash)
     if not job.method:
         return [write_result(out, _look_at(job, question, dataset, options)) for question in waiting]
-    tell("training")
     policy, seconds = trained(job, split, out, options, quiet)
     alike: dict[tuple[str, str], list[Question]] = {}
     for question in waiting:
         alike.setdefault((SUITES[question.suite].targets, question.conditioning), []).append(question)
     written = []
-    for (targets, conditioning), questions in alike.items():
-        tell(f"{targets} targets, {conditioning}")
+    for questions in alike.values():
         written += [write_result(out, r) for r in _answers(job, questions, policy, split, seconds, options)]
     return written
 
@@ -231,9 +237,7 @@ def histograms(bins: Bins, target: np.ndarray, rollouts: np.ndarray | None = Non
 def _look_at(job: Job, question: Question, dataset: TrajectoryDataset, options: Options) -> JobResult:
     """Suite ``data``: how a feature is distributed over the best, middle, worst and all episodes."""
     feature = resolve_feature(question.feature, dataset.task)
-    order = np.argsort(dataset.returns, kind="stable")
-    middle = len(order) // 2 - 2
-    groups = {"best": order[-5:], "middle": order[middle : middle + 5], "worst": order[:5], "all": order}
+    groups = {**ranked_groups(dataset.returns), "all": np.arange(len(dataset))}
     bins = Bins.fit(feature(episode) for episode in dataset)
     targets = []
     for group, episodes in groups.items():
@@ -273,7 +277,7 @@ def _provenance(dataset: TrajectoryDataset, options: Options) -> dict[str, Any]:
             "steps": dataset.steps,
             "env_id": dataset.env_id,
         },
-        "versions": versions() | {name: version(name) for name in ("mujoco", "gymnasium")},
+        "versions": versions(),
         "date": datetime.date.today().isoformat(),
     }
 

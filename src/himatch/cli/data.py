@@ -82,8 +82,8 @@ class Inspect:
     """Show what a dataset holds: episodes, returns, and the range and spread of every feature."""
 
     source: Source
-    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet, or the name of a dataset
-    that himatch makes (himatch data list); join several with +."""
+    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv(.gz) or .parquet, or the name of a
+    dataset that himatch makes (himatch data list); join several with +."""
     feature: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME"), tyro.conf.UseAppendAction] = ()
     """Show this feature instead of all named ones: reward, state, x_velocity, obs[3], act[0], ..."""
     json: bool = False
@@ -119,8 +119,8 @@ class Convert:
     """Convert a dataset of any format to a Minari folder, checked and repaired on the way."""
 
     source: Source
-    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet, or the name of a dataset
-    that himatch makes (himatch data list); join several with +."""
+    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv(.gz) or .parquet, or the name of a
+    dataset that himatch makes (himatch data list); join several with +."""
     out: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
     """Folder to write; Minari opens it by its name if the folder lies in Minari's dataset folder."""
     overwrite: bool = False
@@ -130,10 +130,9 @@ class Convert:
     def run(self) -> None:
         """Load and write."""
         from himatch.data import write_minari
-        from himatch.errors import DataError
+        from himatch.files import check_free
 
-        if Path(self.out).exists() and not self.overwrite:
-            raise DataError(f"{self.out} exists already; choose another name or pass --overwrite")
+        check_free(Path(self.out), self.overwrite)  # before the data is read
         dataset = self.loading.load(self.source)
         path = write_minari(dataset, self.out, overwrite=self.overwrite)
         print(f"{len(dataset)} episodes, {dataset.steps} steps, sha256 {dataset.content_hash[:16]} written to {path}")

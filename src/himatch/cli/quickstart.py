@@ -16,8 +16,8 @@ class Quickstart:
     """Folder for the dataset, the run folders and the page."""
     episodes: int = 400
     """Episodes to make, half of them by a medium agent, half by an expert."""
-    seed: int = 0
-    """Seed of initial states and actions."""
+    seed: int = 1
+    """Seed of initial states and actions; the pretrained CDT was trained on episodes of seed 0."""
     steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Gradient steps of each policy; by default those of the preset (cpu, or fast on a GPU)."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -76,7 +76,7 @@ class Overrides:
     tokens: Annotated[Literal["triples", "pairs"] | None, tyro.conf.arg(metavar="triples|pairs")] = None
     """z, s, a as three tokens a step, or z added to the state token."""
     head: Annotated[Literal["tanh", "gaussian"] | None, tyro.conf.arg(metavar="tanh|gaussian")] = None
-    """Deterministic actions, learned by squared error, or a squashed Gaussian that acts by chance."""
+    """Deterministic actions, learned by squared error, or a Gaussian that acts by chance."""
     batch_size: Number = None
     """Windows a step."""
     learning_rate: Real = None
@@ -98,8 +98,8 @@ class Train:
     method: Annotated[str, tyro.conf.arg(metavar="NAME")]
     """bc, dt, cdt, moments, goal, bdt, dt-ae, dt-cpc, dt-e2e, meta-bc or focal."""
     data: Annotated[str, tyro.conf.arg(metavar="SOURCE")]
-    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv or .parquet, or the name of a dataset
-    that himatch makes (himatch data list); join several with +."""
+    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv(.gz) or .parquet, or the name of a
+    dataset that himatch makes (himatch data list); join several with +."""
     out: Annotated[str, tyro.conf.arg(metavar="RUN")]
     """Run folder to write: weights, configuration, metrics, held-out episodes."""
     preset: Annotated[str, tyro.conf.arg(metavar="NAME")] = "fast"
@@ -124,31 +124,27 @@ class Train:
 
     def run(self) -> None:
         """Check the settings, then load, then train."""
-        from himatch.nn.devices import find_device
         from himatch.policy import make_method
-        from himatch.training import best_weights, configure, train
+        from himatch.training import best_weights, make_plan, train
 
         self.loading.register()  # methods of the user's own among it
         given = {name: value for name, value in vars(self.settings).items() if value is not None}
         method = make_method(self.method, **given)
-        configure(self.preset, method, **vars(self.overrides))  # a mistake is said before any data is read
-        find_device(self.device)
+        settings: dict[str, Any] = {
+            "out": self.out,
+            "preset": self.preset,
+            "seed": self.seed,
+            "seeds": self.seeds,
+            "resume": self.resume,
+            "device": self.device,
+            "trackers": self.track,
+            **vars(self.overrides),
+        }
+        make_plan(method, **settings)  # a mistake is said before any data is read
         if self.resume and not Path(self.out).exists():
             print(f"there is no run in {self.out} yet, so one begins", file=sys.stderr)
-        policy = train(
-            method,
-            self.loading.load(self.data),
-            out=self.out,
-            preset=self.preset,
-            seed=self.seed,
-            seeds=self.seeds,
-            split=self.split,
-            resume=self.resume,
-            device=self.device,
-            stream=self.stream,
-            trackers=self.track,
-            **vars(self.overrides),
-        )
+        data = self.loading.load(self.data)
+        policy = train(method, data, split=self.split, stream=self.stream, **settings)
         matched = getattr(method, "feature", None)
         print(f"{method.name}{f' of {matched}' if matched else ''}, {len(policy.seeds)} seed(s), {self.out}")
         print(f"best weights: {best_weights(policy.folder, policy.seeds, validated=method.validated)}")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
-import runpy
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +16,7 @@ from himatch.data.checks import listed
 from himatch.errors import HimatchError, one_line
 from himatch.simulation import Behaviour, Simulator
 from himatch.tasks import Task
+from himatch.tasks.importing import import_code
 
 if TYPE_CHECKING:
     from himatch.experts.expert import Expert
@@ -162,39 +160,14 @@ def _function_agent(policy: str) -> FunctionAgent:
             f"cannot understand the policy {policy!r}; write sb3:AGENT.zip, expert:NAME, module:function or "
             "file.py:function"
         )
-    if place.endswith(".py"):
-        if not Path(place).is_file():
-            raise HimatchError(f"--policy {policy}: there is no file {place}")
-        names = _run(policy, lambda: runpy.run_path(place))
-        more = {"sha256": file_hash(Path(place))}
-    else:
-        names = _run(policy, lambda: vars(_imported(place)))
-        more = {}
+    names = vars(import_code(place, f"--policy {policy}"))
+    more = {"sha256": file_hash(Path(place))} if place.endswith(".py") else {}
     if name not in names:
         known = listed(n for n, value in names.items() if callable(value) and not n.startswith("_"))
         raise HimatchError(f"--policy {policy}: {place} has no function {name!r}; it has: {known}")
     if not callable(names[name]):
         raise HimatchError(f"--policy {policy}: {name} is not a function but of type {type(names[name]).__name__}")
     return FunctionAgent(f"{Path(place).name}:{name}", names[name], more)
-
-
-def _imported(module: str) -> Any:
-    """A module, looked for in the current folder too, as ``python -m`` does."""
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)
-    return importlib.import_module(module)
-
-
-def _run(policy: str, load: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    try:
-        return load()
-    except HimatchError:
-        raise
-    except ModuleNotFoundError as reason:
-        raise HimatchError(f"--policy {policy}: there is no module {reason.name!r}") from reason
-    except Exception as reason:  # somebody else's code: whatever it raises, say where
-        raise HimatchError(f"--policy {policy} cannot be loaded: {type(reason).__name__}: {reason}") from reason
 
 
 def check_widths(who: str, observation: int | None, action: int | None, simulator: Simulator) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.data.packed import BLOCK, Packed
-from himatch.errors import DataError, note
+from himatch.errors import DataError, note, one_line
 from himatch.tasks import Task
 from himatch.tasks.spaces import refusal
 from himatch.types import Array
@@ -67,11 +67,13 @@ def listed(names: Iterable[object]) -> str:
 
 
 def as_array(values: Any, name: str, where: str) -> NDArray[Any]:
-    """Nested lists as an array; refuses what has no shape."""
+    """Nested lists and tensors as an array; refuses what has no shape."""
     try:
         return np.asarray(values)
     except ValueError:
         raise DataError(f"{where}: {name} are ragged; every row must have the same width") from None
+    except (TypeError, RuntimeError) as reason:  # a tensor of PyTorch on a GPU, or one that needs gradients
+        raise DataError(f"{where}: {name} cannot become a NumPy array ({one_line(reason)})") from None
 
 
 def flat_column(column: Column, name: str, where: str) -> Array:

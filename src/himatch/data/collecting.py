@@ -68,36 +68,35 @@ def collect_dataset(
             raise DataError(f"{what} must be at least 1, got {number}")
     starts = reset_seeds(seed, 0, episodes)
     agent = open_agent(policy, deterministic=deterministic, vecnormalize=vecnormalize)
-    simulator = make_simulator(known, even_slots(episodes, slots), settings=agent.settings(known))
-    observation_columns(simulator.observations.shape[1], known, f"the environment {known.env_id}")
     name = agent.facts["policy"]
-    with new_folder(out, overwrite=overwrite) as partial:
-        with (
-            closing(simulator),
-            metered(name, episodes * known.horizon, quiet=quiet) as meter,
-            agent.acting(simulator, seed) as behaviour,
-            _clipped(behaviour, known, name) as within,
-        ):
-            played = meter.play(simulator, within, starts, label)
-        facts = {
-            **agent.facts,
-            "settings": dict(agent.settings(known)),
-            "seed": seed,
-            "episodes": len(played),
-            "returns": return_range(played),
-        }
-        dataset = recorded_dataset(played, known, source=name)
-        write_folder(
-            dataset,
-            partial,
-            out.name,
-            description=f"{episodes} episodes of {known.name} by {name}, collected by himatch {__version__}.",
-            seeds=starts,
-            metadata={
-                "algorithm_name": agent.facts.get("algorithm", name),
-                **recording_metadata({"collected": facts}),
-            },
-        )
+    with closing(make_simulator(known, even_slots(episodes, slots), settings=agent.settings(known))) as simulator:
+        observation_columns(simulator.observations.shape[1], known, f"the environment {known.env_id}")
+        with new_folder(out, overwrite=overwrite) as partial:
+            with (
+                metered(name, episodes * known.horizon, quiet=quiet) as meter,
+                agent.acting(simulator, seed) as behaviour,
+                _clipped(behaviour, known, name) as within,
+            ):
+                played = meter.play(simulator, within, starts, label)
+            facts = {
+                **agent.facts,
+                "settings": dict(agent.settings(known)),
+                "seed": seed,
+                "episodes": len(played),
+                "returns": return_range(played),
+            }
+            dataset = recorded_dataset(played, known, source=name)
+            write_folder(
+                dataset,
+                partial,
+                out.name,
+                description=f"{episodes} episodes of {known.name} by {name}, collected by himatch {__version__}.",
+                seeds=starts,
+                metadata={
+                    "algorithm_name": agent.facts.get("algorithm", name),
+                    **recording_metadata({"collected": facts}),
+                },
+            )
     dataset.source = str(out)
     return dataset
 

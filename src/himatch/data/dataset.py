@@ -63,9 +63,9 @@ class TrajectoryDataset(Sequence[Trajectory]):
         packed = self._packed
         rows = slice(packed.starts[episode], packed.starts[episode] + packed.lengths[episode])
         return Trajectory(
-            packed.observations[rows],
-            packed.actions[rows],
-            None if packed.rewards is None else packed.rewards[rows],
+            _read_only(packed.observations[rows]),
+            _read_only(packed.actions[rows]),
+            None if packed.rewards is None else _read_only(packed.rewards[rows]),
             packed.final_observations[episode] if packed.has_final[episode] else None,
             bool(packed.terminated[episode]),
             packed.labels[episode],
@@ -74,6 +74,10 @@ class TrajectoryDataset(Sequence[Trajectory]):
     def filter(self, keep: Callable[[Trajectory], bool]) -> TrajectoryDataset:
         """The episodes for which ``keep`` says True."""
         return self[np.fromiter((keep(trajectory) for trajectory in self), dtype=bool, count=len(self))]
+
+    def holds(self, other: TrajectoryDataset) -> NDArray[np.bool_]:
+        """Which episodes of another selection from the same data are in this one too, ``(E,)``."""
+        return np.isin(other._episodes, self._episodes) & (other._packed is self._packed)
 
     def __repr__(self) -> str:
         parts = [f"{len(self)} episodes", f"{self.steps} steps", f"task {self.task.name!r}"]
@@ -185,9 +189,7 @@ class TrajectoryDataset(Sequence[Trajectory]):
             return array[:0]
         starts, lengths = self._packed.starts[self._episodes], self.lengths
         if np.array_equal(starts[1:], starts[:-1] + lengths[:-1]):
-            view = array[starts[0] : starts[-1] + lengths[-1]]
-            view.flags.writeable = False
-            return view
+            return _read_only(array[starts[0] : starts[-1] + lengths[-1]])
         return np.concatenate([array[s : s + n] for s, n in zip(starts, lengths, strict=True)])
 
     # -- identity -----------------------------------------------------------------------------------------------
@@ -209,6 +211,12 @@ class TrajectoryDataset(Sequence[Trajectory]):
                 if array is not None:
                     digest.update(np.ascontiguousarray(array).astype("<f4", copy=False).data)
         return digest.hexdigest()
+
+
+def _read_only(view: Array) -> Array:
+    """The view, which a trajectory then need not copy."""
+    view.flags.writeable = False
+    return view
 
 
 def _index(key: ArrayLike) -> NDArray[np.int64] | NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,22 +18,35 @@ from himatch.tasks import Task
 from himatch.types import Array, Trajectory
 
 
-def pack_trajectories(trajectories: Iterable[Trajectory], task: Task | None, allocate: Allocate = in_memory) -> Packed:
-    """Pack trajectories made in Python."""
+def pack_trajectories(
+    trajectories: Iterable[Trajectory | Mapping[str, Any]], task: Task | None, allocate: Allocate = in_memory
+) -> Packed:
+    """Pack episodes made in Python: trajectories, or dictionaries of arrays as pickles hold them."""
+    in_turn = not isinstance(trajectories, Sequence)
     episodes: list[dict[str, Any]] = []
-    for trajectory in trajectories:
-        if not isinstance(trajectory, Trajectory):
-            raise DataError(f"a list of episodes holds Trajectory objects, not {type(trajectory).__name__}")
-        episode: dict[str, Any] = {"observations": trajectory.observations, "actions": trajectory.actions}
-        if trajectory.rewards is not None:
-            episode["rewards"] = trajectory.rewards
-        if trajectory.final_observation is not None:
-            episode["final_observation"] = trajectory.final_observation
-        if trajectory.label is not None:
-            episode["label"] = trajectory.label
-        episode["terminals"] = np.arange(len(trajectory)) == len(trajectory) - 1 if trajectory.terminated else None
-        episodes.append({name: value for name, value in episode.items() if value is not None})
+    for episode in trajectories:
+        if isinstance(episode, Trajectory):
+            columns: Mapping[str, Any] = _columns(episode)
+        elif isinstance(episode, Mapping):
+            columns = deepcopy(episode) if in_turn else episode  # a generator may fill its arrays anew
+        else:
+            raise DataError(
+                f"a list of episodes holds Trajectory objects or dictionaries of arrays, not {type(episode).__name__}"
+            )
+        episodes.append({name: value for name, value in columns.items() if value is not None})
     return pack_episodes(episodes, "trajectories", task, allocate)
+
+
+def _columns(trajectory: Trajectory) -> dict[str, Any]:
+    """A trajectory as a dictionary of arrays; what it does not have is ``None``."""
+    return {
+        "observations": trajectory.observations,
+        "actions": trajectory.actions,
+        "rewards": trajectory.rewards,
+        "final_observation": trajectory.final_observation,
+        "label": trajectory.label,
+        "terminals": np.arange(len(trajectory)) == len(trajectory) - 1 if trajectory.terminated else None,
+    }
 
 
 def pack_episodes(

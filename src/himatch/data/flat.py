@@ -47,9 +47,13 @@ def read_npz(path: Path, task: Task | None, allocate: Allocate) -> Packed:
 
 
 def read_arrays(arrays: Mapping[str, Any], where: str, task: Task | None, allocate: Allocate = in_memory) -> Packed:
-    """Read flat arrays, which may be lists."""
-    arrays = {n: as_array(a, n, where) if isinstance(a, (list, tuple)) else a for n, a in arrays.items()}
-    return read_flat(arrays, where, task, allocate)
+    """Read flat arrays, which may be lists, tensors or columns of an open HDF5 file; ``None`` counts as not there."""
+    columns: dict[str, Column] = {
+        name: array if isinstance(array, h5py.Dataset) else as_array(array, name, where)
+        for name, array in arrays.items()
+        if array is not None
+    }
+    return read_flat(columns, where, task, allocate)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # beyond single precision is infinity, which the checks report

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import h5py
 
@@ -27,16 +27,16 @@ from himatch.data.packed import (
 )
 from himatch.data.pickles import read_pickle
 from himatch.data.sources import locate, split_sources
-from himatch.data.tables import read_table
+from himatch.data.tables import is_csv_table, read_table
 from himatch.errors import DataError, note
 from himatch.files import new_folder, reading
 from himatch.tasks import Task, get_task, task_names
 from himatch.types import Trajectory
 
-Source = str | Path | Sequence[Trajectory] | Mapping[str, Any]
+Source = str | Path | Sequence[str | Path] | Iterable[Trajectory] | Iterable[Mapping[str, Any]] | Mapping[str, Any]
 
 UNNAMED = "unnamed"  # the task of a set that belongs to none
-FORMATS = ".hdf5 .h5 .npz .pkl .csv .parquet, or a Minari folder"
+FORMATS = ".hdf5 .h5 .npz .pkl .csv .csv.gz .parquet, or a Minari folder"
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ def load_dataset(
     source
         A D4RL HDF5 file, a Minari folder or local Minari id, ``minari:ID`` (downloads it), an ``.npz``, a pickled
         list of episodes, a CSV or Parquet table, the name of a dataset that himatch makes
-        (``halfcheetah-medium-expert``), several of these joined with ``+``; or a sequence of :class:`Trajectory`, or a
-        dictionary of arrays.
+        (``halfcheetah-medium-expert``), several of these in a list or joined with ``+``; or what is in memory: a
+        sequence of :class:`Trajectory` or of dictionaries with their arrays, or one dictionary of flat arrays.
     task
         Name or :class:`Task`. Where it is left out it is taken from the environment the source names or from the file
         name, and failing that the dataset gets a task of its own without named features.
@@ -84,7 +84,7 @@ def load_dataset(
     known = None if task is None else get_task(task)
     if mmap is None:
         return _load(source, known, clip_actions, columns, cache, in_memory)
-    if not isinstance(source, (str, Path)):
+    if _files(source) is None:
         raise DataError("mmap maps files; these episodes are in memory already, write them with write_minari first")
     folder, asked = Path(mmap), _request(source, known, clip_actions, columns, cache)
     if (folder / MANIFEST).is_file():
@@ -107,7 +107,7 @@ def load_dataset(
 
 
 def _request(
-    source: str | Path,
+    source: Source,
     task: Task | None,
     clip_actions: bool,
     columns: Mapping[str, Any] | None,
@@ -115,13 +115,13 @@ def _request(
 ) -> dict[str, Any]:
     """What was asked for and what the files looked like then: mapped arrays are good for the same request only."""
     stamps = []
-    for part in split_sources(source):
+    for part in _files(source) or ():
         path = locate(str(part), cache)
         for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
             facts = file.stat()
             stamps.append([file.name, facts.st_size, facts.st_mtime_ns])
     return {
-        "source": str(source),
+        "source": _name(source),
         "stamps": stamps,
         "task": None if task is None else task.name,
         "clip_actions": clip_actions,
@@ -129,8 +129,20 @@ def _request(
     }
 
 
+def _files(source: Source) -> list[str | Path] | None:
+    """The files, folders and names to read one after the other; ``None`` for what is in memory."""
+    if isinstance(source, (str, Path)):
+        return split_sources(source)
+    if isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, Path)) for one in source):
+        return [part for one in source for part in split_sources(one)]
+    return None
+
+
 def _name(source: Source) -> str:
-    return str(source) if isinstance(source, (str, Path)) else "arrays in memory"
+    if isinstance(source, (str, Path)):
+        return str(source)
+    files = _files(source)
+    return "arrays in memory" if files is None else "+".join(map(str, files))
 
 
 def _load(
@@ -143,7 +155,7 @@ def _load(
     scratch: Path | None = None,
 ) -> TrajectoryDataset:
     name = _name(source)
-    names = split_sources(source) if isinstance(source, (str, Path)) else [source]
+    names: Sequence[Source] = _files(source) or [source]
     parts: list[_Part] = []
     for i, one in enumerate(names):
         # Parts of a joined source are mapped beside the whole and removed with it.
@@ -189,10 +201,10 @@ def _read(
     if not isinstance(source, (str, Path)):
         if not isinstance(source, Iterable):
             raise DataError(
-                "a dataset is a file or folder, a name, a list of Trajectory or a dictionary of arrays, not a "
-                f"{type(source).__name__}"
+                "a dataset is a file or folder, a name, a list of these, a list of Trajectory or of dictionaries, or a "
+                f"dictionary of arrays, not a {type(source).__name__}"
             )
-        return _Part(pack_trajectories(source, task, allocate), task)
+        return _Part(pack_trajectories(cast("Iterable[Trajectory]", source), task, allocate), task)
     path = locate(str(source), cache)
     folder = find_folder(path)
     if folder is not None:
@@ -212,7 +224,7 @@ def _read(
         packed = read_npz(path, known, allocate)
     elif suffix in (".pkl", ".pickle"):
         packed = pack_episodes(read_pickle(path), str(path), known, allocate)
-    elif suffix in (".csv", ".parquet"):
+    elif suffix == ".parquet" or is_csv_table(path):
         packed = read_table(path, known, allocate, columns)
     else:
         raise DataError(f"{path}: do not know how to read {suffix or 'a file without a suffix'}; known: {FORMATS}")

@@ -30,6 +30,20 @@ class Split:
     name: str | None = None
     """What :func:`named_split` calls it; none for one of your own."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", tuple(self.groups))
+        counted = (("held_out", "groups"), ("train", "train_index"), ("held_out", "held_out_index"))
+        for part, named in counted:
+            episodes, others = len(getattr(self, part)), len(getattr(self, named))
+            if episodes != others:
+                raise DataError(f"a split has {episodes} episodes in {part} but {others} in {named}; name each once")
+        trained_on = self.train.holds(self.held_out)
+        if trained_on.any():
+            raise DataError(
+                f"{trained_on.sum()} of {len(trained_on)} held-out episodes are in train too, the first of them "
+                f"held_out[{trained_on.argmax()}]; take them out of train"
+            )
+
     def __iter__(self) -> Iterator[TrajectoryDataset]:
         yield self.train
         yield self.held_out
@@ -47,7 +61,6 @@ def paper_split(dataset: TrajectoryDataset, per_group: int = PER_GROUP) -> Split
     n, before = len(dataset), per_group // 2
     if per_group < 1:
         raise DataError(f"a held-out group needs at least one episode, got {per_group}")
-    middle = n // 2 - before
     fewest = 4 * per_group - 2 * before - 1
     if n < fewest:
         raise DataError(
@@ -58,10 +71,20 @@ def paper_split(dataset: TrajectoryDataset, per_group: int = PER_GROUP) -> Split
         raise DataError(
             f"the paper's split sorts by return and {dataset.source} has no rewards; split at random (--split random)"
         )
-    order = np.argsort(dataset.returns, kind="stable")
-    held_out = np.concatenate([order[-per_group:], order[middle : middle + per_group]])
+    ranked = ranked_groups(dataset.returns, per_group)
+    held_out = np.concatenate([ranked["best"], ranked["middle"]])
     groups = ("expert",) * per_group + ("medium",) * per_group
     return _split(dataset, held_out, groups, name="paper" if per_group == PER_GROUP else None)
+
+
+def ranked_groups(values: ArrayLike, size: int = PER_GROUP) -> dict[str, NDArray[np.int64]]:
+    """The best, middle and worst ``size`` of all ``values``, as positions from low to high; ties by their place.
+
+    They are apart where there are 3 ``size`` values; of fewer the groups share some.
+    """
+    order = np.argsort(np.asarray(values), kind="stable")
+    middle = max(len(order) // 2 - size // 2, 0)
+    return {"best": order[-size:], "middle": order[middle : middle + size], "worst": order[:size]}
 
 
 def named_split(dataset: TrajectoryDataset, name: str) -> Split:
@@ -92,9 +115,13 @@ def spread_split(dataset: TrajectoryDataset, count: int) -> Split:
     return _split(dataset, np.sort(order[places]), ("spread",) * count)
 
 
-def label_split(dataset: TrajectoryDataset, held_out: Iterable[str], per_label: int | None = None) -> Split:
-    """Keep all episodes with these labels out of training; the first ``per_label`` of each become targets."""
-    wanted, labels = tuple(held_out), dataset.labels
+def label_split(dataset: TrajectoryDataset, held_out: str | Iterable[object], per_label: int | None = None) -> Split:
+    """Keep all episodes with these labels out of training; the first ``per_label`` of each become targets.
+
+    Labels are text; a number stands for the label that is written like it.
+    """
+    several = [held_out] if isinstance(held_out, str) else held_out
+    wanted, labels = tuple(dict.fromkeys(map(str, several))), dataset.labels
     missing = [label for label in wanted if label not in labels]
     if missing:
         known = ", ".join(sorted({label for label in labels if label is not None})) or "none"

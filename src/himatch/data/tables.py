@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import tomllib
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ class Columns:
     @classmethod
     def beside(cls, table: Path) -> Columns:
         """The mapping in ``NAME.toml`` beside the table, or the defaults."""
-        path = table.with_suffix(".toml")
+        path = (table.with_suffix("") if _compressed(table) else table).with_suffix(".toml")
         if not path.is_file():
             return cls()
         with reading(str(path)):
@@ -76,10 +77,10 @@ class Columns:
 
 
 def read_table(path: Path, task: Task | None, allocate: Allocate, columns: Mapping[str, Any] | None = None) -> Packed:
-    """Read a CSV or Parquet table of steps."""
+    """Read a CSV (``.csv``, ``.csv.gz``) or Parquet table of steps."""
     where, mapping = str(path), Columns.beside(path).changed(columns or {}, f"columns of {path}")
     with reading(where):
-        is_csv = path.suffix.lower() == ".csv"
+        is_csv = is_csv_table(path)
         names = _csv_names(path) if is_csv else _parquet_names(path)
         if mapping.episode not in names:
             if is_csv and any(";" in name for name in names):
@@ -167,8 +168,22 @@ def _flags(words: NDArray[Any], where: str) -> NDArray[np.bool_]:
         raise DataError(f"{where}: {word} in the terminated column is neither true nor false") from None
 
 
+def is_csv_table(path: Path) -> bool:
+    """Whether the name is that of a CSV table, which gzip may have compressed."""
+    return path.name.lower().endswith((".csv", ".csv.gz"))
+
+
+def _compressed(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
+def _open_csv(path: Path) -> IO[str]:
+    opener = gzip.open if _compressed(path) else open
+    return cast("IO[str]", opener(path, "rt", newline="", encoding="utf-8-sig"))
+
+
 def _csv_names(path: Path) -> list[str]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with _open_csv(path) as file:
         return [name.strip() for name in next(csv.reader(file), [])]
 
 
@@ -178,7 +193,7 @@ def _csv_columns(
     readers: dict[int | str, Callable[[str], float]] = {} if step is None else {step: _moment}
 
     def load(usecols: list[int], dtype: Any, **more: Any) -> NDArray[Any]:
-        with path.open(newline="", encoding="utf-8-sig") as file, warnings.catch_warnings():
+        with _open_csv(path) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an empty table is reported by the caller
             next(csv.reader(file), None)  # the header, which may hold quoted line breaks
             layout: dict[str, Any] = {"delimiter": ",", "quotechar": '"', "comments": None, "ndmin": 2}
@@ -205,7 +220,7 @@ def _moment(cell: str) -> float:
 
 def _wrong_cell(path: Path, names: list[str], readers: Mapping[int, Callable[[str], float]]) -> str | None:
     """What is wrong with the first row that cannot be read."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with _open_csv(path) as file:
         rows = csv.reader(file)
         next(rows, None)
         for number, row in enumerate(filter(None, rows), 1):

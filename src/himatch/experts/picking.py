@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -22,7 +23,8 @@ from himatch.nn.flat import FlatParameters
 from himatch.nn.tensors import read_tensors
 from himatch.simulation import make_simulator, record
 from himatch.tasks import Task, get_task
-from himatch.types import Trajectory
+from himatch.tasks.locomotion import BACKFLIP, CHEETAH_VEL
+from himatch.types import Array, Trajectory
 
 EPISODES = 20
 EVALUATION_SEED = 2**31  # datasets and training reset below it
@@ -91,7 +93,6 @@ def roll_out(
     """``episodes`` rollouts of each agent (weights) in its environment (settings), all at once."""
     actor = stacked_actor(agents)
     settings = [dict(own) for own in environments for _ in range(episodes)]
-    simulator = make_simulator(task, len(settings), settings=settings, threads=threads)
     rng = np.random.default_rng(seed)
 
     @torch.no_grad()
@@ -104,8 +105,8 @@ def roll_out(
         return to_range(actor.act(seen, noise).numpy(), task).reshape(len(settings), -1)
 
     seeds = [seed + i for _ in agents for i in range(episodes)]
-    found = record(simulator, behaviour, seeds)
-    simulator.close()
+    with closing(make_simulator(task, len(settings), settings=settings, threads=threads)) as simulator:
+        found = record(simulator, behaviour, seeds)
     return [found[i : i + episodes] for i in range(0, len(found), episodes)]
 
 
@@ -126,13 +127,18 @@ def spread(episodes: Sequence[Trajectory]) -> float:
 
 def velocity_error(episodes: Sequence[Trajectory], velocity: float) -> float:
     """How far the mean x-velocity after settling is from the one asked for."""
-    return abs(float(np.mean([e.observations[SETTLING:, 8] for e in episodes])) - velocity)
+    reached = [_coordinate(episode, CHEETAH_VEL, "x_velocity")[SETTLING:] for episode in episodes]
+    return abs(float(np.mean(reached)) - velocity)
 
 
 def full_turns(episode: Trajectory) -> float:
     """How far the body turned about its pitch axis, in full turns from one extreme to the other."""
-    pitch = episode.observations[:, 1]
-    return float(np.ptp(pitch)) / (2.0 * np.pi)
+    return float(np.ptp(_coordinate(episode, BACKFLIP, "pitch"))) / (2.0 * np.pi)
+
+
+def _coordinate(episode: Trajectory, task: Task, feature: str) -> Array:
+    """A feature that is one number of the task's observations, ``(T,)``."""
+    return episode.observations[:, cast("int", task.features[feature])]
 
 
 def pick_experts(
@@ -150,9 +156,9 @@ def pick_experts(
     for name in dict.fromkeys(agent.task for agent in opened.agents):
         task = get_task(name)
         agents = [i for i, agent in enumerate(opened.agents) if agent.task == name]
-        if name == "cheetah-vel":
+        if name == CHEETAH_VEL.name:
             experts = _velocities(opened, task, agents, threads)
-        elif name == "backflip":
+        elif name == BACKFLIP.name:
             experts = _best(opened, task, agents, threads, lambda e: sum(full_turns(x) >= 3 for x in e), "")
         else:
             experts = _locomotion(opened, task, agents, threads, _kept(Path(out), only, f"{name}-expert"))
@@ -256,9 +262,9 @@ def evaluated(expert: Expert, threads: int = 0) -> Expert:
             "std": round(spread(episodes), 1),
             "length": round(mean_length(episodes), 1),
         }
-        if "velocity" in expert.settings:
+        if task.name == CHEETAH_VEL.name:
             card[mode]["velocity_error"] = round(velocity_error(episodes, expert.settings["velocity"]), 4)
-        if task.name == "backflip":
+        if task.name == BACKFLIP.name:
             card[mode]["three_turns"] = sum(full_turns(episode) >= 3 for episode in episodes)
     return replace(expert, card=card)
 

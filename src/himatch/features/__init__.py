@@ -6,24 +6,20 @@ import re
 
 from himatch.errors import TaskError
 from himatch.features.feature import (
-    Action,
     Coordinates,
     Feature,
     Function,
-    LearnedFeature,
     Reward,
     Stack,
     State,
-    Stepwise,
 )
+from himatch.features.stepwise import Stepwise
 from himatch.tasks import Task
 
 __all__ = [
-    "Action",
     "Coordinates",
     "Feature",
     "Function",
-    "LearnedFeature",
     "Reward",
     "Stack",
     "State",

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from himatch.errors import DataError, TaskError, one_line
+from himatch.errors import DataError, one_line
 from himatch.tasks import FeatureFunction
 from himatch.types import Array, Trajectory
 
@@ -25,22 +25,6 @@ class Feature(Protocol):
 
     def __call__(self, trajectory: Trajectory) -> Array:
         """The feature of every step, ``(T, d)``."""
-
-
-@dataclass(frozen=True)
-class LearnedFeature:
-    """A feature that is a network (DT-AE, DT-CPC, DT-E2E, Meta-BC, FOCAL).
-
-    It reads another feature's rows and is trained inside the step, so it cannot be computed when data is relabelled;
-    that it is another type than :class:`Feature` is how the rest of the program knows.
-    """
-
-    inputs: Feature
-    width: int
-
-    def __post_init__(self) -> None:
-        if self.width < 1:
-            raise TaskError(f"a learned feature needs at least one dimension, got m = {self.width}")
 
 
 @dataclass(frozen=True)
@@ -73,21 +57,6 @@ class State:
     def __call__(self, trajectory: Trajectory) -> Array:
         """The observations themselves."""
         return trajectory.observations
-
-
-@dataclass(frozen=True)
-class Action:
-    """The whole action, ``(T, act)``."""
-
-    name: str = "action"
-
-    def names(self, width: int) -> tuple[str, ...]:
-        """Coordinates by number."""
-        return tuple(f"act[{i}]" for i in range(width))
-
-    def __call__(self, trajectory: Trajectory) -> Array:
-        """The actions themselves."""
-        return trajectory.actions
 
 
 @dataclass(frozen=True)
@@ -161,38 +130,3 @@ class Stack:
     def __call__(self, trajectory: Trajectory) -> Array:
         """All parts' columns."""
         return np.concatenate([part(trajectory) for part in self.parts], axis=1)
-
-
-class Stepwise:
-    """A feature of the present step of a batch, for whoever must know it before the episode is over.
-
-    A user's function may look at other steps of its episode, which the present ones of other episodes are not. On the
-    second step this is found out with the first row.
-    """
-
-    def __init__(self, feature: Feature) -> None:
-        self.feature = feature
-        self._steps = 0
-        self._first: Trajectory | None = None
-
-    def __call__(self, observations: Array, actions: Array, rewards: Array | None) -> Array:
-        """The feature of every row, ``(B, d)``."""
-        here = Trajectory(observations, actions, rewards)
-        phi = self.feature(here)
-        if self._first is not None:
-            self._check(self._first, here[:1], phi[0])
-        self._first = here[:1] if self._steps == 0 else None
-        self._steps += 1
-        return phi
-
-    def _check(self, before: Trajectory, now: Trajectory, phi: Array) -> None:
-        both = Trajectory(
-            np.concatenate([before.observations, now.observations]),
-            np.concatenate([before.actions, now.actions]),
-            None if before.rewards is None or now.rewards is None else np.concatenate([before.rewards, now.rewards]),
-        )
-        if not np.allclose(self.feature(both)[1], phi, rtol=1e-4, atol=1e-5):
-            raise DataError(
-                f"feature {self.feature.name!r} looks at more than one step, so it is not known while an episode goes "
-                "on; closed conditioning needs a feature of single steps, open and planned do not"
-            )

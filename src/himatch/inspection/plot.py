@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from himatch.data.split import ranked_groups
 from himatch.errors import HimatchError
 from himatch.files import check_picture, new_file
 from himatch.inspection.report import GROUP_SIZE, DatasetReport, FeatureReport
@@ -51,13 +52,10 @@ def plot_report(report: DatasetReport, path: str | Path) -> Path:
 
 def _returns(axis: Axes, report: DatasetReport) -> None:
     returns = np.array(report.sorted_returns)
-    n, size = len(returns), GROUP_SIZE
-    axis.plot(np.arange(n), returns, color="#444444", linewidth=1.2)
+    axis.plot(np.arange(len(returns)), returns, color="#444444", linewidth=1.2)
     if report.groups:
-        start = n // 2 - size // 2
-        ranges = {"worst": range(size), "middle": range(start, start + size), "best": range(n - size, n)}
-        for group, ranks in ranges.items():
-            axis.plot(ranks, returns[list(ranks)], "o", color=COLORS[group], markersize=5)
+        for group, ranks in ranked_groups(returns, GROUP_SIZE).items():
+            axis.plot(ranks, returns[ranks], "o", color=COLORS[group], markersize=5)
     axis.set(title="returns", xlabel="episodes by rank", ylabel="return")
     _tidy(axis)
 

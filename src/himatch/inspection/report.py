@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from himatch.bins import Bins
 from himatch.data import TrajectoryDataset
+from himatch.data.split import ranked_groups
 from himatch.errors import DataError, HimatchError
 from himatch.features import feature_names, resolve_feature
 from himatch.tasks.locomotion import LOCOMOTION
 from himatch.tasks.registry import environment_name, has_versions
 
 GROUP_SIZE = 5  # episodes in each of best, middle and worst, as in the paper's figure
-GROUPS = ("best", "middle", "worst")
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,12 @@ class FeatureReport:
     spread: float
     edges: list[float]
     distributions: dict[str, list[float]]
+
+    def __repr__(self) -> str:
+        return (
+            f"FeatureReport({self.name}: {self.minimum:.4g} to {self.maximum:.4g}, mean {self.mean:.4g}, "
+            f"std {self.std:.4g}, of means {self.spread:.4g})"
+        )
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,12 @@ class DatasetReport:
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        """The tables of ``himatch data inspect``."""
+        from himatch.inspection.table import as_text  # which shows reports
+
+        return as_text(self)
 
 
 def inspect_dataset(
@@ -100,8 +112,8 @@ def inspect_dataset(
         content_hash=dataset.content_hash,
         episodes=len(dataset),
         steps=dataset.steps,
-        observation_width=dataset.observations.shape[1],
-        action_width=dataset.actions.shape[1],
+        observation_width=dataset.observation_width,
+        action_width=dataset.action_width,
         megabytes=_megabytes(dataset),
         lengths=_spread(lengths),
         terminated=int(dataset.terminated.sum()),
@@ -118,13 +130,9 @@ def inspect_dataset(
 
 def _groups(dataset: TrajectoryDataset) -> dict[str, list[int]]:
     """Best, middle and worst episodes by return, where there are enough of them."""
-    n, size = len(dataset), GROUP_SIZE
-    if not dataset.has_rewards or n < 3 * size:
+    if not dataset.has_rewards or len(dataset) < 3 * GROUP_SIZE:
         return {}
-    order = np.argsort(dataset.returns, kind="stable")
-    start = n // 2 - size // 2
-    chosen = (order[-size:], order[start : start + size], order[:size])
-    return {name: episodes.tolist() for name, episodes in zip(GROUPS, chosen, strict=True)}
+    return {name: episodes.tolist() for name, episodes in ranked_groups(dataset.returns, GROUP_SIZE).items()}
 
 
 def _feature_reports(dataset: TrajectoryDataset, name: str, groups: dict[str, list[int]]) -> list[FeatureReport]:
@@ -169,7 +177,7 @@ def _spread(values: NDArray[Any]) -> dict[str, float]:
 
 
 def _megabytes(dataset: TrajectoryDataset) -> float:
-    width = dataset.observations.shape[1] + dataset.actions.shape[1] + int(dataset.has_rewards)
+    width = dataset.observation_width + dataset.action_width + int(dataset.has_rewards)
     return float(round(dataset.steps * width * 4 / 1e6, 1))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
@@ -10,11 +12,19 @@ from himatch.inspection.report import DatasetReport
 
 _LEVELS = " ▁▂▃▄▅▆▇█"
 MOST_FEATURES = 24
+TEXT_WIDTH = 100
 
 
 def show_report(report: DatasetReport, console: Console) -> None:
     """Print the report."""
     console.print(render(report))
+
+
+def as_text(report: DatasetReport) -> str:
+    """The report as plain text."""
+    text = StringIO()
+    show_report(report, Console(width=TEXT_WIDTH, file=text, color_system=None, force_jupyter=False))
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
 def render(report: DatasetReport) -> Group:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch.data.split import ranked_groups
 from himatch.errors import HimatchError
 from himatch.files import reading
 from himatch.matching import Policy
@@ -57,7 +58,7 @@ def choose_seed(policy: Policy, feature: str | None = None, progress: Progress |
         raise HimatchError(
             f"{policy.folder} holds no training episodes to choose one of its seeds by; name it (--seed)"
         )
-    targets = [Samples(episode_values(reference, e), f"training episode {e}") for e in some_episodes(reference)]
+    targets = training_targets(reference)
     rule = f"mean W1 to {len(targets)} training episodes, {ROLLOUTS} rollouts each"
     tried = TEMPERATURES if sampled else (policy.temperature,)
     scores: dict[float, list[float]] = {}
@@ -79,11 +80,17 @@ def choose_seed(policy: Policy, feature: str | None = None, progress: Progress |
     )
 
 
+def training_targets(reference: EpisodeReference) -> list[Samples]:
+    """Some training episodes as targets, as far as a run folder holds them."""
+    shown = {episode: episode_values(reference, episode) for episode in some_episodes(reference)}
+    return [Samples(values, f"training episode {episode}", len(values)) for episode, values in shown.items()]
+
+
 def some_episodes(reference: EpisodeReference) -> list[int]:
     """The five with the largest total of the feature, the five in the middle of that order, five spread over others."""
-    order = np.argsort(reference.totals.sum(axis=1), kind="stable")
-    middle = max(len(order) // 2 - GROUP // 2, 0)
-    chosen = list(dict.fromkeys([*order[-GROUP:].tolist(), *order[middle : middle + GROUP].tolist()]))
+    totals = reference.totals.sum(axis=1)
+    ranked, order = ranked_groups(totals, GROUP), np.argsort(totals, kind="stable")
+    chosen = list(dict.fromkeys([*ranked["best"].tolist(), *ranked["middle"].tolist()]))
     others = order[~np.isin(order, chosen)]
     spread = np.linspace(0, len(others) - 1, min(GROUP, len(others))).round().astype(int)
     return chosen + [int(episode) for episode in others[spread]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +47,15 @@ class Evaluation:
                 "length_mean": float(result.lengths.mean()),
                 "reference": result.reference,
                 "outside": result.outside,
+                "beyond": result.beyond,
                 "episodes": self.episodes,
                 "seed": self.seed,
             }
             for group, result in zip(self.groups, self.results, strict=True)
         ]
         summary = {name: self._summary(name) for name in dict.fromkeys(self.groups)}
-        summary["total"] = self._summary(None)
+        if len({result.target.matches for result in self.results}) == 1:  # else they have no unit in common
+            summary.setdefault("total", self._summary(None))
         first = self.results[0]
         return {
             "feature": first.frame.feature.name,
@@ -70,7 +71,7 @@ class Evaluation:
                 "env_id": None if first.replay is None else first.replay.env_id,
                 "weights": self.policy.weights,
                 "temperature": self.policy.temperature if self.policy.agent.policy.sampled else None,
-                "versions": versions() | {name: version(name) for name in ("mujoco", "gymnasium")},
+                "versions": versions(),
             },
         }
 
@@ -87,7 +88,7 @@ class Evaluation:
 
 def evaluate(
     policy: Policy,
-    targets: Sequence[tuple[str, Target]],
+    targets: str | Sequence[tuple[str, Target | str]] = "heldout",
     *,
     episodes: int = 20,
     conditioning: Conditioning = "open",
@@ -97,9 +98,10 @@ def evaluate(
     threads: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Match ``(group, target)`` pairs and sum up."""
+    """Match many targets and sum up: what :func:`named_targets` knows by a name, or ``(group, target)`` pairs."""
+    pairs = named_targets(policy, targets) if isinstance(targets, str) else targets
     results = policy.match_all(
-        [target for _, target in targets],
+        [target for _, target in pairs],
         episodes=episodes,
         conditioning=conditioning,
         feature=feature,
@@ -108,7 +110,7 @@ def evaluate(
         threads=threads,
         progress=progress,
     )
-    return Evaluation(policy, tuple(group for group, _ in targets), tuple(results), episodes, seed)
+    return Evaluation(policy, tuple(group for group, _ in pairs), tuple(results), episodes, seed)
 
 
 def middle(summary: Mapping[str, Any]) -> str:

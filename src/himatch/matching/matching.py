@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Environment = str | Callable[[], "gymnasium.Env[Any, Any]"] | gymnasium.Env[Any, Any]
 AT_ONCE = 2048  # rollouts played together; more are played in turn
+MOST = 100_000  # rollouts of one target
+NOTED = 0.05  # part of the rollouts beyond all bins that is worth a word
 
 
 def match_targets(
@@ -50,6 +52,8 @@ def match_targets(
     if seed < 0:
         raise HimatchError(f"the seed of the initial states must be 0 or more, got {seed}")
     stack = len(policy.seeds)
+    if stack * episodes > MOST:
+        raise HimatchError(f"{episodes} episodes of {stack} seed(s) are too many; ask for {MOST // stack} at most")
     each = max(1, AT_ONCE // (stack * episodes))
     frame = policy.reference(features[0]).context
     results: list[list[MatchResult]] = [[] for _ in features]
@@ -66,6 +70,7 @@ def match_targets(
             results, _match(policy, part, episodes, conditioning, features, seed, env, threads, tell), strict=True
         ):
             found += more
+    _note_beyond(results[0])
     return results
 
 
@@ -217,8 +222,24 @@ def _check_widths(policy: Policy, simulator: Simulator) -> None:
 def _copier(env: gymnasium.Env[Any, Any]) -> Callable[[], gymnasium.Env[Any, Any]]:
     spec = env.spec
     if spec is not None:
+        note(
+            f"rollouts play new copies of {spec.id}, made from its registration; what was changed in the one handed "
+            "over is not in them: hand over a function that makes and changes it"
+        )
         return lambda: gymnasium.make(spec)
     return lambda: copy.deepcopy(env)
+
+
+def _note_beyond(results: Sequence[MatchResult]) -> None:
+    """Say so where rollouts went where no training episode did, since W1 cannot tell how far."""
+    far = [r for r in results if r.target.matches == "distribution" and r.beyond > NOTED]
+    if far:
+        worst = max(far, key=lambda result: result.beyond)
+        others = f" (and more than {NOTED:.0%} of those for {len(far) - 1} other targets)" if len(far) > 1 else ""
+        note(
+            f"{worst.beyond:.0%} of the rollouts' steps for {worst.target.name}{others} lie beyond the bins, which end "
+            "where the training data does; W1 counts them in the last bin, so they may be further off than it says"
+        )
 
 
 def _note_outside(target: Target, mixture: Mixture | None, reference: EpisodeReference) -> None:

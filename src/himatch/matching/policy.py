@@ -15,7 +15,7 @@ from torch import Tensor
 from himatch.data import TrajectoryDataset, load_dataset
 from himatch.errors import HimatchError, TargetError
 from himatch.information import InformationStatistic, LearnedStatistic
-from himatch.matching.controller import Controller
+from himatch.matching.controller import Asked, Controller
 from himatch.matching.logged import logged_actions
 from himatch.matching.matching import Environment, match_targets
 from himatch.matching.references import read_reference, referenced_features
@@ -199,25 +199,36 @@ class Policy:
 
     def controller(
         self,
-        target: Target | Trajectory | str | ArrayLike,
+        target: Asked | Sequence[Asked],
         *,
         seed: int | None = None,
         batch: int | None = None,
         conditioning: Conditioning = "open",
+        noise: int | None = None,
     ) -> Controller:
-        """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them in step."""
-        return Controller(self, self.target(target), seed, batch, conditioning)
+        """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them.
+
+        A list of targets is one for each robot. ``seed`` chooses weights; ``noise`` is the seed of what a Gaussian head
+        adds to its actions, by default the same number.
+        """
+        return Controller(self, target, seed=seed, batch=batch, conditioning=conditioning, noise=noise)
 
     def score(self, episodes: Sequence[Trajectory]) -> dict[str, NDArray[np.float64]]:
         """Without any environment: action error on logged episodes, and how much it rises under another one's z.
 
-        ``sensitivity`` is the error under the statistic of the next episode, divided by that under the own one: one
-        means that the policy does not listen.
+        ``sensitivity`` is the error under the statistic of another episode, divided by that under the own one: one
+        means that the policy does not listen. The other one lies half the list further, since neighbours are often
+        alike; of a single episode it is not a number.
         """
+        if not isinstance(episodes, Sequence) or not episodes:
+            raise HimatchError("score wants a list of episodes with something in it")
         own = self.action_error(episodes)
-        if len(episodes) < 2 or self.statistic is None:
+        if self.statistic is None:
             return {"action_error": own, "sensitivity": np.ones_like(own)}
-        other = self.action_error(episodes, [*episodes[1:], episodes[0]])
+        half = len(episodes) // 2
+        if not half:
+            return {"action_error": own, "sensitivity": np.full_like(own, np.nan)}
+        other = self.action_error(episodes, [*episodes[half:], *episodes[:half]])
         return {"action_error": own, "sensitivity": other / np.maximum(own, 1e-12)}
 
     def embed(self, episodes: Sequence[Trajectory]) -> Tensor:

@@ -47,8 +47,8 @@ class MatchResult:
 
     @cached_property
     def values(self) -> Array:
-        """Feature values of the target, ``(T, d)``."""
-        return self.target.values(self.frame)
+        """Feature values of the target that rollouts are compared with, ``(n, d)``."""
+        return self.target.compared(self.frame)
 
     @cached_property
     def w1_per_seed(self) -> NDArray[np.float64]:
@@ -72,6 +72,13 @@ class MatchResult:
     def energy(self) -> float:
         """Mean over seeds of the energy distance."""
         return float(self.energy_per_seed.mean())
+
+    @cached_property
+    def beyond(self) -> float:
+        """Part of the rollouts' steps that lie beyond all bins; W1 and energy count them in the last one."""
+        rows = np.concatenate([self.pooled(k) for k in range(len(self.seeds))])
+        bins = self.frame.bins
+        return float(((rows < bins.low) | (rows > bins.high)).any(axis=1).mean())
 
     @cached_property
     def asked(self) -> NDArray[np.float64]:

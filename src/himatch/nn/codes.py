@@ -38,7 +38,7 @@ class AntiCausalAggregator(nn.Module):
 
 
 class SummedEncoder(nn.Module):
-    """DT-X: an encoder of single states whose outputs are summed over a window of the target."""
+    """DT-X: an encoder of single states, whose outputs are averaged over a window of the target."""
 
     def __init__(
         self,

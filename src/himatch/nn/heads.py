@@ -7,9 +7,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-Head = Literal["tanh", "gaussian"]
+from himatch.nn.squashed import LOG_STD_RANGE
 
-LOG_STD = (-5.0, 2.0)  # range of the Gaussian head's log standard deviation
+Head = Literal["tanh", "gaussian"]
 
 
 class PolicyNetwork(nn.Module):
@@ -49,4 +49,4 @@ class PolicyNetwork(nn.Module):
     def gaussian(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation of the Gaussian head."""
         mean, log_std = outputs.float().chunk(2, dim=-1)
-        return mean, log_std.clamp(*LOG_STD)
+        return mean, log_std.clamp(*LOG_STD_RANGE)

@@ -15,9 +15,12 @@ from torch import Tensor, nn
 
 from himatch.errors import HimatchError
 from himatch.nn.heads import Head, PolicyNetwork
+from himatch.nn.settings import make_plain
 from himatch.nn.stacked import Embedding, LayerNorm, Linear, dropout
 
 Tokens = Literal["triples", "pairs"]
+
+STD = 0.02  # of a transformer's weights at first, as in GPT-2
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class ModelConfig:
     head: Head = "tanh"
 
     def __post_init__(self) -> None:
+        make_plain(self)
         for name in ("context", "layers", "heads", "width"):
             if getattr(self, name) < 1:
                 raise HimatchError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -56,11 +60,11 @@ class Block(nn.Module):
         super().__init__()
         self.heads, self.dropout = heads, dropout
         self.attention_norm = LayerNorm(stack, width)
-        self.qkv = Linear(stack, width, 3 * width)
-        self.attention_out = Linear(stack, width, width)
+        self.qkv = Linear(stack, width, 3 * width, STD)
+        self.attention_out = Linear(stack, width, width, STD)
         self.mlp_norm = LayerNorm(stack, width)
-        self.mlp_in = Linear(stack, width, 4 * width)
-        self.mlp_out = Linear(stack, 4 * width, width)
+        self.mlp_in = Linear(stack, width, 4 * width, STD)
+        self.mlp_out = Linear(stack, 4 * width, width, STD)
 
     def forward(self, x: Tensor) -> Tensor:
         """``(K, B, L, width)`` to the same."""
@@ -136,16 +140,16 @@ class SequencePolicy(PolicyNetwork):
 
 
 def initialize(module: nn.Module, seeds: tuple[int, ...]) -> None:
-    """Draw the weights of every model in the stack from its own seed, as GPT-2 does (normal, 0.02).
+    """Draw the weights of every model in the stack from its own seed.
 
     Linear layers outside transformers (embeddings of z, s and a, heads, encoders) get PyTorch's default, as in the
     public Decision Transformer. Its time embeddings start at unit size and drown the state; ours start small. A model's
     weights depend on its seed alone, not on what it is stacked with.
     """
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-    for name, layer in module.named_modules():
+    for layer in module.modules():
         for model, generator in enumerate(generators):
             if isinstance(layer, Linear):
-                layer.initialize(model, generator, 0.02 if "transformer" in name.lower() else None)
+                layer.initialize(model, generator, layer.std)
             elif isinstance(layer, Embedding):
-                layer.initialize(model, generator, 0.02)
+                layer.initialize(model, generator, STD)

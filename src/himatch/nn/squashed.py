@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-LOG_STD_RANGE = (-5.0, 2.0)
+LOG_STD_RANGE = (-5.0, 2.0)  # of every Gaussian that a network gives, squashed or not
 LARGEST = 1.0 - 1e-3  # of a logged action: tanh never reaches one, and near it a rounding error is a large step
 
 

@@ -30,10 +30,11 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
 
 
 class Linear(nn.Module):
-    """``y = x W + b`` for each model; computed in the dtype of the weights."""
+    """``y = x W + b`` for each model; computed in the dtype of the weights. ``std`` is what they are drawn with."""
 
-    def __init__(self, stack: int, inputs: int, outputs: int) -> None:
+    def __init__(self, stack: int, inputs: int, outputs: int, std: float | None = None) -> None:
         super().__init__()
+        self.std = std
         self.weight = nn.Parameter(torch.empty(stack, inputs, outputs))
         self.bias = nn.Parameter(torch.zeros(stack, outputs))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,12 @@ from himatch.files import new_file
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], **facts: str) -> None:
     """Write tensors, whole or not at all."""
+    content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with new_file(path) as partial:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial, facts)
+        try:
+            save_file(content, partial, facts)
+        except SafetensorError as reason:  # a full disk is no OSError here
+            raise DataError(f"{path}: cannot be written ({one_line(reason)}); nothing was left behind") from None
         partial.chmod(0o644)  # safetensors writes for the owner alone
 
 
@@ -49,4 +54,5 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
+        **{name: version(name) for name in ("mujoco", "gymnasium")},
     }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from himatch.errors import HimatchError
-from himatch.information import LearnedStatistic, whole_episode
+from himatch.information import LearnedStatistic, full_trajectory
 from himatch.policy.method import Method, Shape, Stage
 from himatch.tasks import Task
 
@@ -33,7 +33,7 @@ class TaskMethod(Method):
     pretrain_steps: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "encoder", tuple(self.encoder))
+        super().__post_init__()
         if self.m < 1:
             raise HimatchError(f"the embedding needs at least one dimension, got m = {self.m}")
         if not self.encoder or min(self.encoder) < 1:
@@ -47,7 +47,7 @@ class TaskMethod(Method):
 
     def statistic(self, task: Task) -> LearnedStatistic:
         """The mean embedding of an episode's steps."""
-        return whole_episode(self.m, task.horizon)
+        return full_trajectory(self.m)
 
     def shape(self, context: int, action: int) -> Shape:
         """Single steps with an episode of the same task."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from himatch.errors import HimatchError
 from himatch.information import InformationStatistic, LearnedStatistic
+from himatch.nn.settings import make_plain, shown
 from himatch.policy.normalizers import Scaling
 from himatch.tasks import Task
 
@@ -53,6 +55,15 @@ class Method:
     scaling: ClassVar[Scaling] = "none"
     validated: ClassVar[bool] = True
     """Whether the weights that validated best are the best; else the last ones are."""
+
+    def __post_init__(self) -> None:
+        feature = getattr(self, "feature", "")
+        if not isinstance(feature, str):
+            raise HimatchError(
+                f"feature must be a name, or several joined with commas, got {shown(feature)}; a function of your own "
+                "is named in the task (register_task)"
+            )
+        make_plain(self)
 
     def statistic(self, task: Task) -> InformationStatistic | LearnedStatistic | None:
         """What the policy is told; ``None`` for no context."""

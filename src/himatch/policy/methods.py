@@ -9,9 +9,9 @@ method         feature Phi                 aggregator           the paper's name
 ``moments``    any                         first moments        (Section "Learned Phi", moments)
 ``goal``       any                         final value          goal-based category of Table him_summary
 ``bdt``        state                       second transformer   Bi-directional DT
-``dt-ae``      learned (auto-encoder)      sum in the window    DT-AE
-``dt-cpc``     learned (contrastive)       sum in the window    DT-CPC
-``dt-e2e``     learned (end to end)        sum in the window    DT-E2E
+``dt-ae``      learned (auto-encoder)      mean of a window     DT-AE
+``dt-cpc``     learned (contrastive)       mean of a window     DT-CPC
+``dt-e2e``     learned (end to end)        mean of a window     DT-E2E
 ``meta-bc``    learned (metric)            mean of the episode  Meta-BC (a policy of single steps)
 ``focal``      learned (metric)            mean of the episode  FOCAL (an actor-critic of single steps)
 =============  ==========================  ===================  =======================================
@@ -22,10 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
-from himatch.aggregators import DiscountedSum
 from himatch.bins import PAPER_BINS
 from himatch.errors import HimatchError
-from himatch.features import LearnedFeature, State
 from himatch.information import (
     InformationStatistic,
     LearnedStatistic,
@@ -81,6 +79,7 @@ class CDT(Method):
     bins: int = PAPER_BINS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.bins < 2:
             raise HimatchError(f"a histogram that tells anything has at least two bins, got {self.bins}")
 
@@ -132,12 +131,17 @@ class LearnedMethod(Method):
     literal: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.m < 1:
             raise HimatchError(f"the code needs at least one dimension, got m = {self.m}")
         if self.target_window < 1:
             raise HimatchError(f"the target window needs at least one step, got {self.target_window}")
         if self.look_ahead < 0:
             raise HimatchError(f"the look-ahead cannot be negative, got {self.look_ahead}")
+
+    def statistic(self, task: Task) -> LearnedStatistic:
+        """The trajectory itself, as a code."""
+        return full_trajectory(self.m)
 
     def codes_and_states(self, context: int) -> tuple[int, int]:
         """How many codes a context needs, and from how many target states they are made."""
@@ -155,24 +159,15 @@ class BDT(LearnedMethod):
 
     name: ClassVar[str] = "bdt"
 
-    def statistic(self, task: Task) -> LearnedStatistic:
-        """The trajectory itself."""
-        return full_trajectory(self.m, self.target_window)
-
 
 @dataclass(frozen=True)
 class EncoderMethod(LearnedMethod):
-    """DT-X: an encoder of single states, summed over the target window."""
+    """DT-X: an encoder of single states, averaged over the target window.
+
+    The paper sums; the mean keeps the size of a code independent of the window.
+    """
 
     hidden: tuple[int, ...] = (128, 128)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "hidden", tuple(self.hidden))
-
-    def statistic(self, task: Task) -> LearnedStatistic:
-        """The learned feature's sum."""
-        return LearnedStatistic(LearnedFeature(State(), self.m), DiscountedSum(), self.target_window)
 
 
 @dataclass(frozen=True)

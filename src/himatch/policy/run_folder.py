@@ -10,6 +10,7 @@
     seed-0/metrics.jsonl     losses over time
     training.safetensors     what --resume continues from
     evaluation.json          what himatch evaluate found
+    failed.json              why a training ended before it was done; without run.json beside it there is no run
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ RUN, NORMALIZERS, EPISODES = "run.json", "normalizers.safetensors", "episodes.sa
 HELD_OUT, TRAINING = "held_out", "training.safetensors"
 LAST, BEST, METRICS = "last.safetensors", "best.safetensors", "metrics.jsonl"
 EVALUATION, CARD = "evaluation.json", "README.md"
+FAILED, TENSORBOARD = "failed.json", "tensorboard"
 
 PORTABLE = (RUN, NORMALIZERS, EPISODES, f"seed-*/{BEST}", EVALUATION, CARD)
 """What a run is on the Hub, as patterns: enough to load and match, none of it code."""
@@ -36,11 +38,17 @@ def seed_folder(run: Path, seed: int) -> Path:
     return run / f"seed-{seed}"
 
 
+def holds_weights(run: Path) -> bool:
+    """Whether training has saved anything there, or whoever made the run otherwise."""
+    return (run / TRAINING).is_file() or any(run.glob("seed-*/*.safetensors"))
+
+
 def read_run(folder: Path) -> dict[str, Any]:
     """The description of a run."""
     path = folder / RUN
     if not path.is_file():
-        raise DataError(f"{folder} is not a run folder (no {RUN} in it)")
+        why = f"; training failed, as {FAILED} says" if (folder / FAILED).is_file() else ""
+        raise DataError(f"{folder} is not a run folder (no {RUN} in it{why})")
     try:
         content = json.loads(path.read_text())
     except ValueError as reason:

@@ -16,11 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from himatch.aggregators import DiscountedSum, Histogram, Moments
+from himatch.aggregators import Additive, Aggregator, Histogram
 from himatch.errors import TargetError
 from himatch.information import InformationStatistic
 from himatch.policy.baselines import TaskMethod
-from himatch.policy.methods import LearnedMethod
+from himatch.policy.methods import LearnedMethod, Method
+from himatch.rollout.context import ALL, Some
 from himatch.targets import Context, EpisodeReference, Target
 from himatch.targets.distribution import apportion
 from himatch.types import Array, Trajectory
@@ -32,7 +33,8 @@ CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
 class Feed:
     """Tells every rollout its z, step by step; this one tells nothing (behavioural cloning).
 
-    Rollouts are ``(K, B)``, and each belongs to one of the targets.
+    Rollouts are ``(K, B)``, and each belongs to one of the targets. A ``clock`` says at which step each is, ``(K, B)``,
+    or ``(1, 1)`` where all are at the same.
     """
 
     wants_features = False
@@ -40,23 +42,31 @@ class Feed:
     target: Tensor | None = None
     """The number of every rollout's target, ``(K, B)``."""
 
-    def z(self, step: int) -> Tensor | None:
+    def z(self, clock: Tensor) -> Tensor | None:
         """Statistics for this step, ``(K, B, k)``, or ``None`` for a policy that is told none."""
         return None
 
-    def targets(self, step: int) -> Tensor | None:
+    def targets(self, clock: Tensor) -> Tensor | None:
         """States of each of the n targets that a learned statistic reads at this step, ``(n, S, obs)``."""
         return None
 
-    def achieved(self, phi: Tensor) -> None:
-        """Take note of the feature of the step that was just made, ``(K, B, d)``."""
+    def achieved(self, phi: Array, rollouts: Some = ALL) -> None:
+        """Take note of the feature of the step that these rollouts just made, ``(K, b, d)``."""
 
-    def reset(self) -> None:
+    def reset(self, rollouts: Some = ALL) -> None:
         """Begin again at step 0."""
 
+    def take(self, other: Feed, rollouts: Some) -> None:
+        """Tell these rollouts what ``other``, a feed for them alone, would; clocks and what was achieved stay theirs.
 
-class Scheduled(Feed):
-    """Tables of z, one for each target, read off by the clock; past its end a table's last row holds."""
+        For rollouts that each have a target of their own.
+        """
+
+
+class Tabled(Feed):
+    """Rows of every target by the clock, ``(n, T, ...)``; past its end a target's last row holds."""
+
+    target: Tensor
 
     def __init__(self, tables: Sequence[Array], target: Tensor) -> None:
         longest = max(len(table) for table in tables)
@@ -64,111 +74,80 @@ class Scheduled(Feed):
         self.table = torch.from_numpy(np.ascontiguousarray(padded, dtype=np.float32)).to(target.device)
         self.target = target
 
-    def z(self, step: int) -> Tensor:
-        """The row of every rollout's table for this step."""
-        return self.table[:, min(step, self.table.shape[1] - 1)][self.target]
+    def take(self, other: Feed, rollouts: Some) -> None:
+        """Put its rows in place of theirs."""
+        assert isinstance(other, Tabled)
+        longest = max(self.table.shape[1], other.table.shape[1])
+        clock = torch.arange(longest, device=self.target.device)
+        self.table, rows = (table[:, clock.clamp(max=table.shape[1] - 1)] for table in (self.table, other.table))
+        self.table[self.target[0, rollouts]] = rows[other.target[0]]
+
+
+class Scheduled(Tabled):
+    """Tables of z, one for each target."""
+
+    def z(self, clock: Tensor) -> Tensor:
+        """The row of every rollout's table for its step."""
+        return self.table[self.target, clock.clamp(max=self.table.shape[1] - 1)]
 
 
 class Remaining(Feed):
     """Closed conditioning: the target's total over its T steps, minus what was achieved, as the aggregator says it.
 
-    In double precision: late in an episode little is left of large totals.
+    In double precision: late in an episode little is left of large totals. On a CPU, where features are computed.
     """
 
     wants_features = True
+    target: Tensor
 
-    def __init__(self, values: Sequence[Array], statistic: InformationStatistic, target: Tensor) -> None:
-        self.aggregator, self.target = statistic.aggregator, target
+    def __init__(self, values: Sequence[Array], aggregator: Additive, target: Tensor) -> None:
+        self.aggregator, self.target = aggregator, target
+        owner = target.cpu().numpy()
+        self.lengths = np.array([[float(len(v))] for v in values])[owner]
+        self.totals = np.stack([aggregator.contributions(v).sum(axis=0) for v in values])[owner]
+        self.whole = np.stack([aggregator(v)[0] for v in values])[owner]
+        self.steps, self.done = np.zeros_like(self.lengths), np.zeros_like(self.totals)
 
-        def numbers(values: object) -> Tensor:
-            return torch.tensor(values, dtype=torch.float64, device=target.device)
-
-        def for_rollouts(rows: Sequence[Tensor]) -> Tensor:
-            return torch.stack(list(rows)).double().to(target.device)[target]
-
-        if isinstance(self.aggregator, Histogram):
-            self.low, self.widths = numbers(self.aggregator.bins.low), numbers(self.aggregator.bins.widths)
-        if isinstance(self.aggregator, Moments):
-            self.center = numbers(self.aggregator.center or 0.0)
-        steps = [numbers(v) for v in values]
-        self.lengths = for_rollouts([torch.tensor([len(v)]) for v in values])
-        self.totals = for_rollouts([self._contributions(v).sum(0) for v in steps])
-        self.whole = for_rollouts([torch.tensor(self.aggregator(v)[0]) for v in values])
-        self.done = torch.zeros_like(self.totals)
-
-    def reset(self) -> None:
+    def reset(self, rollouts: Some = ALL) -> None:
         """Nothing is achieved yet."""
-        self.done.zero_()
+        self.steps[:, rollouts] = self.done[:, rollouts] = 0.0
 
-    def _contributions(self, phi: Tensor) -> Tensor:
-        """What a step adds to the total, ``(..., d)`` to ``(..., j)``: counts, the value, or its powers."""
-        aggregator = self.aggregator
-        if isinstance(aggregator, Histogram):
-            place = ((phi - self.low) / self.widths).clamp(0, aggregator.count - 1).long()
-            return torch.nn.functional.one_hot(place, aggregator.count).flatten(-2).double()
-        if isinstance(aggregator, Moments):
-            centred = phi - self.center
-            return torch.cat([centred**p for p in range(1, aggregator.order + 1)], dim=-1)
-        return phi
-
-    def achieved(self, phi: Tensor) -> None:
+    def achieved(self, phi: Array, rollouts: Some = ALL) -> None:
         """Add a step."""
-        self.done += self._contributions(phi.double())
+        added = self.aggregator.contributions(phi.reshape(-1, phi.shape[-1]))
+        self.done[:, rollouts] += added.reshape(*phi.shape[:-1], added.shape[1])
+        self.steps[:, rollouts] += 1
 
-    def z(self, step: int) -> Tensor:
+    def z(self, clock: Tensor) -> Tensor:
         """The statistic of what remains; the whole target's once nothing does."""
-        return self._remaining(self.totals - self.done, step).float()
+        rest = self.aggregator.of_total(self.totals - self.done, self.lengths - self.steps)
+        told = np.where(np.isnan(rest), self.whole, rest)
+        return torch.from_numpy(told.astype(np.float32)).to(self.target.device)
 
-    def _remaining(self, rest: Tensor, step: int) -> Tensor:
-        aggregator = self.aggregator
-        if isinstance(aggregator, DiscountedSum):
-            return rest / aggregator.scale
-        if isinstance(aggregator, Histogram):
-            shares = _by_dimension(rest.clamp(min=0), aggregator.count)
-            mass = shares.sum(-1, keepdim=True)
-            whole = _by_dimension(self.whole, aggregator.count)
-            return torch.where(mass > 0, shares / mass.clamp(min=1), whole).flatten(-2)
-        assert isinstance(aggregator, Moments)
-        left = self.lengths - step
-        return torch.where(left > 0, _moments(rest / left.clamp(min=1), aggregator.order, self.center), self.whole)
+    def take(self, other: Feed, rollouts: Some) -> None:
+        """From the other's totals what they achieved since their episodes began is taken, too."""
+        assert isinstance(other, Remaining)
+        self.lengths[:, rollouts], self.totals[:, rollouts] = other.lengths, other.totals
+        self.whole[:, rollouts] = other.whole
 
 
-def _by_dimension(histograms: Tensor, count: int) -> Tensor:
-    """``(..., d * bins)`` to ``(..., d, bins)``."""
-    return histograms.view(*histograms.shape[:-1], -1, count)
-
-
-def _moments(raw: Tensor, order: int, center: Tensor) -> Tensor:
-    """Moments in feature units from means of powers, ``(..., order * d)``, as the aggregator gives them."""
-    powers = list(raw.chunk(order, dim=-1))
-    mean = powers[0]
-    columns = [mean + center]
-    if order >= 2:
-        columns.append((powers[1] - mean**2).clamp(min=0).sqrt())
-    if order >= 3:
-        third = powers[2] - 3 * mean * powers[1] + 2 * mean**3
-        columns.append(third.sign() * third.abs() ** (1 / 3))
-    if order >= 4:
-        fourth = powers[3] - 4 * mean * powers[2] + 6 * mean**2 * powers[1] - 3 * mean**4
-        columns.append(fourth.clamp(min=0) ** 0.25)
-    return torch.cat(columns, dim=-1)
-
-
-class Imitated(Feed):
-    """Learned statistics: windows of the demonstrations' states, by the target's clock."""
+class Imitated(Tabled):
+    """Learned statistics: windows of the demonstrations' states, by the clock of each target's first rollout."""
 
     def __init__(self, states: Sequence[Array], method: LearnedMethod, context: int, target: Tensor) -> None:
-        longest = max(len(s) for s in states)
-        padded = np.stack([s[np.minimum(np.arange(longest), len(s) - 1)] for s in states])
-        self.table = torch.from_numpy(np.ascontiguousarray(padded)).to(target.device)
+        super().__init__(states, target)
         _, self.count = method.codes_and_states(context)
-        self.literal, self.context, self.target = method.literal, context, target
+        self.literal, self.context = method.literal, context
+        self._targets = torch.arange(len(states), device=target.device).unsqueeze(1)
+        self._first = (target[0] == self._targets).int().argmax(1)
 
-    def targets(self, step: int) -> Tensor:
+    def targets(self, clock: Tensor) -> Tensor:
         """The window that starts at the present, or for the literal reading at the context's first step."""
-        first = max(step - self.context + 1, 0) if self.literal else step
-        rows = torch.arange(first, first + self.count, device=self.table.device)
-        return self.table[:, rows.clamp(max=self.table.shape[1] - 1)]
+        first = clock.expand_as(self.target)[0, self._first]
+        if self.literal:
+            first = (first - self.context + 1).clamp(min=0)
+        rows = first.unsqueeze(1) + torch.arange(self.count, device=first.device)
+        return self.table[self._targets, rows.clamp(max=self.table.shape[1] - 1)]
 
 
 class Embedded(Feed):
@@ -178,9 +157,14 @@ class Embedded(Feed):
         self.target = target
         self.told = codes.to(target.device)[torch.arange(len(codes), device=target.device).unsqueeze(1), target]
 
-    def z(self, step: int) -> Tensor:
+    def z(self, clock: Tensor) -> Tensor:
         """The same at every step."""
         return self.told
+
+    def take(self, other: Feed, rollouts: Some) -> None:
+        """Its embeddings in place of theirs."""
+        assert isinstance(other, Embedded)
+        self.told[:, rollouts] = other.told
 
 
 def plan(target: Target, reference: EpisodeReference, aggregator: Histogram, steps: int) -> Array:
@@ -202,7 +186,7 @@ def plan(target: Target, reference: EpisodeReference, aggregator: Histogram, ste
 def make_feed(
     conditioning: Conditioning,
     statistic: object,
-    method: object,
+    method: Method,
     context: int,
     targets: Sequence[Target],
     frame: Context | None,
@@ -211,32 +195,62 @@ def make_feed(
     reference: EpisodeReference | None = None,
     embed: Callable[[Sequence[Trajectory]], Tensor] | None = None,
 ) -> Feed:
-    """The feed for rollouts ``(K, B)`` of target numbers; ``embed`` is how the policy embeds demonstrations."""
+    """The feed for rollouts ``(K, B)`` of target numbers; ``embed`` is how the policy embeds demonstrations.
+
+    A conditioning that the policy would not hear is refused, so that no result is called by what was not done.
+    """
     if conditioning not in CONDITIONINGS:
         raise TargetError(f"conditioning must be one of {', '.join(CONDITIONINGS)}, got {conditioning!r}")
     target = torch.from_numpy(rollouts).to(device)
+    if isinstance(statistic, InformationStatistic) and frame is not None:
+        return _told(conditioning, statistic.aggregator, targets, frame, target, reference)
+    if conditioning != "open":
+        raise TargetError(
+            f"{conditioning} conditioning is for policies that are told a statistic of a feature, and {method.name} is "
+            "not; use open"
+        )
     if isinstance(method, LearnedMethod):
-        states = [_demonstration(t).observations for t in targets]
-        return Imitated(states, method, context, target)
+        return Imitated([_demonstration(t).observations for t in targets], method, context, target)
     if isinstance(method, TaskMethod):
         assert embed is not None
         return Embedded(embed([_demonstration(t) for t in targets]), target)
-    if not isinstance(statistic, InformationStatistic) or frame is None:
-        return Feed()
-    values = [t.values(frame) for t in targets]
-    aggregator = statistic.aggregator
+    return Feed()
+
+
+def _told(
+    conditioning: Conditioning,
+    aggregator: Aggregator,
+    targets: Sequence[Target],
+    frame: Context,
+    target: Tensor,
+    reference: EpisodeReference | None,
+) -> Feed:
+    """What is told of a fixed statistic."""
     if conditioning == "planned":
         if not isinstance(aggregator, Histogram):
             raise TargetError("planned conditioning lays out histograms; this policy is told another statistic")
         if reference is None:
             raise TargetError("planned conditioning needs the training episodes, which this run does not hold")
-        tables = [plan(t, reference, aggregator, len(v)) for t, v in zip(targets, values, strict=True)]
-        return Scheduled(tables, target)
-    if conditioning == "closed" and isinstance(aggregator, (Histogram, DiscountedSum, Moments)):
-        if aggregator.gamma != 1.0:
+        return Scheduled(_of_each(lambda t: plan(t, reference, aggregator, len(t.values(frame))), targets), target)
+    if conditioning == "closed":
+        if not isinstance(aggregator, Additive):
+            raise TargetError(
+                f"closed conditioning takes what was achieved from a total, and the statistic {aggregator.kind!r} has "
+                "none; use open"
+            )
+        if getattr(aggregator, "gamma", 1.0) != 1.0:
             raise TargetError("closed conditioning subtracts what was achieved, which needs gamma 1")
-        return Remaining(values, statistic, target)
-    return Scheduled([aggregator(v) for v in values], target)
+        return Remaining(_of_each(lambda t: t.values(frame), targets), aggregator, target)
+    return Scheduled(_of_each(lambda t: aggregator(t.values(frame)), targets), target)
+
+
+def _of_each(found: Callable[[Target], Array], targets: Sequence[Target]) -> list[Array]:
+    """What is found of every target; of one that is given several times only once, for a plan takes its time."""
+    known: dict[int, Array] = {}
+    for target in targets:
+        if id(target) not in known:
+            known[id(target)] = found(target)
+    return [known[id(target)] for target in targets]
 
 
 def _demonstration(target: Target) -> Trajectory:

@@ -2,56 +2,83 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.nn.graphs import Undo, remembered
 
+Some = slice | NDArray[np.int64]
+"""Which of B rollouts: all of them, or some by number."""
+ALL = slice(None)
+
 
 class RolloutContext:
-    """Windows ``(K, B, N, ...)`` that move along with the rollouts; all of them are at the same step.
+    """Windows ``(K, B, N, ...)`` that move along with the rollouts.
 
+    ``clock`` is the step that comes next, ``(1, 1)`` for rollouts in step, ``(K, B)`` for those that are ``apart``.
     For t < N the tokens stand at positions 0..t and position t is read; afterwards everything moves one place back and
     the last position is read. Which of the two it is lies on the device, so that one recorded graph serves every step.
     """
 
     def __init__(
-        self, stack: int, batch: int, context: int, observation: int, action: int, z: int, device: torch.device
+        self,
+        stack: int,
+        batch: int,
+        context: int,
+        observation: int,
+        action: int,
+        z: int,
+        device: torch.device,
+        *,
+        apart: bool = False,
     ) -> None:
-        def room(*shape: int) -> Tensor:
-            return torch.zeros(stack, batch, context, *shape, device=device)
-
         self.context = context
-        self.states, self.actions = room(observation), room(action)
-        self.z = room(z) if z else None
-        self.times = torch.zeros(stack, batch, context, dtype=torch.int64, device=device)
-        self.place = torch.zeros(1, dtype=torch.int64, device=device)
-        self._step = torch.full((1,), -1, dtype=torch.int64, device=device)
+        # One tensor moves quicker than three.
+        self._window = torch.zeros(stack, batch, context, observation + action + z, device=device)
+        self.states, self.actions = self._window[..., :observation], self._window[..., observation:][..., :action]
+        self.z = self._window[..., observation + action :] if z else None
+        self.clock = torch.zeros((stack, batch) if apart else (1, 1), dtype=torch.int64, device=device)
+        self._place = self.clock[..., None, None]  # of the newest step
         self._order = torch.arange(context, device=device)
-        self._windows = [self.states, self.actions, self.times, *([] if self.z is None else [self.z])]
+        self._rows = torch.arange(stack * batch * context, device=device).view(stack, batch, context)
+        self._moves_at = torch.full((context,), context, device=device)
+        self._moves_at[-1] = torch.iinfo(torch.int64).max  # nothing comes after the last place
 
-    def reset(self) -> None:
-        """Begin again at step 0, in place."""
-        for window in self._windows:
-            window.zero_()  # a number that is no number would pass through a weight of zero
-        self._step.fill_(-1)
+    @property
+    def times(self) -> Tensor:
+        """The step of every position, ``(K, B, N)``; beyond the newest one they mean nothing."""
+        times = self.clock.unsqueeze(-1) - self._place[..., 0] + self._order
+        return times.expand(*self.states.shape[:2], -1)
+
+    def reset(self, rollouts: Some = ALL) -> None:
+        """Begin again at step 0, in place; some of the rollouts only where they are apart."""
+        self._window[:, rollouts] = 0.0  # a number that is no number would pass through a weight of zero
+        self.clock[:, rollouts] = 0
 
     def remember(self) -> Undo:
         """What brings back the present state, in place."""
-        return remembered(*self._windows, self.place, self._step)
+        return remembered(self._window, self.clock)
 
     def push(self, states: Tensor, z: Tensor | None) -> None:
         """Take in what is seen and told at a new step, ``(K, B, ...)``; its action is not known yet."""
-        self._step.add_(1)
-        self.place.copy_(self._step.clamp(max=self.context - 1))
-        source = (self._order + (self._step >= self.context)).clamp(max=self.context - 1)
-        for window in self._windows:
-            window.copy_(window.index_select(2, source))
-        self.states.index_copy_(2, self.place, states.unsqueeze(2))
-        self.times.index_copy_(2, self.place, self._step.expand(*self.times.shape[:2], 1))
+        source = self._rows + (self.clock.unsqueeze(-1) >= self._moves_at)
+        rows = self._window.view(-1, self._window.shape[3])
+        rows.copy_(rows.index_select(0, source.view(-1)))
+        self._place = self.clock.clamp(max=self.context - 1)[..., None, None]
+        self._put(self.states, states)
         if self.z is not None and z is not None:
-            self.z.index_copy_(2, self.place, z.unsqueeze(2))
+            self._put(self.z, z)
 
     def put_actions(self, actions: Tensor) -> None:
-        """What was done at the newest step, ``(K, B, act)``."""
-        self.actions.index_copy_(2, self.place, actions.unsqueeze(2))
+        """What is done at the newest step, ``(K, B, act)``, which ends it."""
+        self._put(self.actions, actions)
+        self.clock.add_(1)
+
+    def newest(self, rows: Tensor) -> Tensor:
+        """Of ``(K, B, N, ...)`` what stands at the newest step, ``(K, B, ...)``."""
+        return rows.take_along_dim(self._place, 2)[:, :, 0]
+
+    def _put(self, window: Tensor, rows: Tensor) -> None:
+        window.scatter_(2, self._place.expand(*rows.shape[:2], 1, rows.shape[2]), rows.unsqueeze(2))

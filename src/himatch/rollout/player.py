@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import reduce
 
 import numpy as np
 import torch
@@ -10,12 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.nn.graphs import Recorded
-from himatch.nn.newest import newest_step
+from himatch.nn.newest import NewestStep, newest_step
 from himatch.nn.threads import one_thread
 from himatch.policy.agent import Agent
 from himatch.policy.normalizers import Normalizers
 from himatch.rollout.conditioning import Feed
-from himatch.rollout.context import RolloutContext
+from himatch.rollout.context import ALL, RolloutContext, Some
 
 
 class Player:
@@ -23,7 +24,8 @@ class Player:
 
     On a GPU the forward pass, with the shift of the context, is one recorded graph, and an action is overwritten by the
     next. On a CPU only what the newest step needs is computed, for the rollouts that go on. A Gaussian head acts by the
-    chance of ``seed``, with ``temperature`` times the spread that it learned.
+    chance of ``seed``, with ``temperature`` times the spread that it learned. Rollouts that are ``apart`` can begin
+    again one by one; others are in step, which is quicker for many of them.
     """
 
     def __init__(
@@ -34,23 +36,25 @@ class Player:
         batch: int,
         seed: int = 0,
         temperature: float = 0.0,
+        *,
+        apart: bool = False,
     ) -> None:
         self.agent, self.normalizers, self.feed = agent, normalizers, feed
         widths, stack = agent.widths, len(agent.seeds)
         device = normalizers.state_mean.device
         z_width = 0 if agent.codes is not None else widths.z
         self.context = RolloutContext(
-            stack, batch, agent.config.context, widths.observation, widths.action, z_width, device
+            stack, batch, agent.config.context, widths.observation, widths.action, z_width, device, apart=apart
         )
-        self.step = 0
         self.device = device
-        self._everyone = torch.arange(stack * batch)
+        self._times = self.clock.view(-1) if self.clock.numel() == 1 else self.clock  # one for all is quicker
+        self._everyone = np.arange(stack * batch)
         self._models = torch.arange(stack, device=device).unsqueeze(1)
         self._newest = newest_step(agent.policy) if device.type == "cpu" else None
         # What a step reads, in tensors that keep their place in memory, which a recorded graph needs.
         self._observations = torch.zeros(stack, batch, widths.observation, device=device)
-        self._z, self._targets = (None if told is None else told.clone() for told in (feed.z(0), feed.targets(0)))
-        self._time = torch.zeros(1, dtype=torch.int64, device=device)
+        told = feed.z(self.clock), feed.targets(self.clock)
+        self._z, self._targets = (None if now is None else now.clone() for now in told)
         self._noise, self._chance = None, torch.Generator(device)
         self._temperature = temperature
         if agent.policy.sampled and temperature > 0.0:
@@ -59,11 +63,15 @@ class Player:
         self._active: NDArray[np.bool_] | None = None
         self._forward = Recorded(self._one_step, device, remember=self.context.remember, purpose="rollouts")
 
-    def reset(self) -> None:
+    @property
+    def clock(self) -> Tensor:
+        """The step that comes next, ``(K, B)``, or ``(1, 1)`` for rollouts in step."""
+        return self.context.clock
+
+    def reset(self, rollouts: Some = ALL) -> None:
         """Begin again at step 0."""
-        self.step = 0
-        self.context.reset()
-        self.feed.reset()
+        self.context.reset(rollouts)
+        self.feed.reset(rollouts)
 
     def threads(self) -> AbstractContextManager[None]:
         """For a loop over many steps: cores are left to those who share the newest step among them."""
@@ -76,40 +84,46 @@ class Player:
         ``active``, ``(K * B,)``, says which rollouts go on; what the others do is not meant for anything.
         """
         self._observations.copy_(observations, non_blocking=True)
-        told = (self._z, self.feed.z(self.step)), (self._targets, self.feed.targets(self.step))
+        told = (self._z, self.feed.z(self.clock)), (self._targets, self.feed.targets(self.clock))
         for buffer, now in told:
             if buffer is not None and now is not None:
                 buffer.copy_(now)
         if self._noise is not None:
             self._noise.normal_(std=self._temperature, generator=self._chance)
-        self._time.fill_(self.step)
         self._active = active
-        actions = self._forward()
-        self.step += 1
-        return actions
+        return self._forward()
 
     @torch.no_grad()
     def _one_step(self) -> Tensor:
         normalize, context = self.normalizers, self.context
-        told_z = None if self._z is None else normalize.told(self._z, self._time)
-        context.push(normalize.states(self._observations), told_z)
+        told = None if self._z is None else normalize.told(self._z, self._times)
+        context.push(normalize.states(self._observations), told)
         z = context.z if self._targets is None else self._codes(self._targets)
         if self._newest is None:
-            outputs = self.agent.policy(z, context.states, context.actions, context.times)
-            outputs = outputs.index_select(2, context.place)[:, :, 0]
+            outputs = context.newest(self.agent.policy(z, context.states, context.actions, context.times))
         else:
-            rows = self._everyone if self._active is None else torch.from_numpy(np.flatnonzero(self._active))
-            known = slice(min(self.step + 1, context.context))
-            told = None if z is None else z[:, :, known]
-            states, actions, times = (
-                context.states[:, :, known],
-                context.actions[:, :, known],
-                context.times[0, 0, known],
-            )
-            outputs = self._newest(told, states, actions, times, rows)
+            outputs = self._outputs(self._newest, z)
         chosen = self.agent.policy.action(outputs, self._noise)
         context.put_actions(chosen)
         return normalize.raw_actions(chosen)
+
+    def _outputs(self, newest: NewestStep, z: Tensor | None) -> Tensor:
+        """Head outputs at the newest step, ``(K, B, ...)``, computed together for all rollouts that are at one step."""
+        going = self._everyone if self._active is None else np.flatnonzero(self._active)
+        clock = self.clock.numpy().ravel()
+        if len(clock) == 1:  # in step
+            return self._at(newest, z, int(clock[0]), going)
+        steps = clock[going]
+        parts = [self._at(newest, z, step, going[steps == step]) for step in np.unique(steps).tolist()]
+        return reduce(torch.add, parts)  # each is zero where the others are not
+
+    def _at(self, newest: NewestStep, z: Tensor | None, step: int, rows: NDArray[np.int64]) -> Tensor:
+        """The same for these rollouts, which are all at one step; zero for the others."""
+        context = self.context
+        known = min(step + 1, context.context)
+        told = None if z is None else z[:, :, :known]
+        states, actions = context.states[:, :, :known], context.actions[:, :, :known]
+        return newest(told, states, actions, torch.arange(step + 1 - known, step + 1), torch.from_numpy(rows))
 
     def _codes(self, targets: Tensor) -> Tensor:
         """What a learned statistic tells every rollout, ``(K, B, codes, m)``: one code a target serves all of its."""

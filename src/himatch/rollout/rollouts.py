@@ -85,7 +85,7 @@ def roll_out(
             terminated |= active & after.terminated
             if watched is not None:
                 phi = watched(observations[:, step], actions[:, step], rewards[:, step])
-                player.feed.achieved(torch.tensor(phi).view(*shape, -1).to(device))
+                player.feed.achieved(phi.reshape(*shape, -1))
             seen = after.observations
             finished = np.flatnonzero(active & (played >= limit))
             if finished.size:

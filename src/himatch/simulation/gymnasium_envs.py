@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,10 +15,10 @@ from himatch.errors import HimatchError, SimulationError, one_line
 from himatch.simulation.episodes import Episodes
 from himatch.simulation.simulator import Transition
 from himatch.tasks import Task
+from himatch.tasks.environments import MakeEnv as MakeEnv
+from himatch.tasks.environments import made, make_environment
 from himatch.tasks.notices import quiet_loading
 from himatch.tasks.spaces import vector_width
-
-MakeEnv = Callable[[], gymnasium.Env[Any, Any]]
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -42,22 +42,31 @@ class GymnasiumSimulator:
 
     def __init__(self, task: Task, makers: Sequence[MakeEnv]) -> None:
         self.task, self.count = task, len(makers)
-        with quiet_loading():
-            self._envs = [made(make, task.env_id or task.name) for make in makers]
-        first = self._envs[0]
-        name = self._name = type(first.unwrapped).__name__ if first.spec is None else first.spec.id
+        self._envs: list[gymnasium.Env[Any, Any]] = []
+        with ExitStack() as unfinished:
+            unfinished.callback(self.close)  # those that were made, where a later one fails or is refused
+            with quiet_loading():
+                for make in makers:
+                    self._envs.append(made(make, task.env_id or task.name))
+            first = self._envs[0]
+            self._name = type(first.unwrapped).__name__ if first.spec is None else first.spec.id
+            observation_width, self.action_width = self._widths()
+            unfinished.pop_all()
+        self._episodes = Episodes(self.count, task.horizon)
+        self._observations = np.zeros((self.count, observation_width))
+
+    def _widths(self) -> tuple[int, int]:
+        """Numbers in an observation and in an action, the same in all environments."""
         widths = {
             (
-                vector_width(env.observation_space, f"the observation of {name}"),
-                vector_width(env.action_space, f"the action of {name}"),
+                vector_width(env.observation_space, f"the observation of {self._name}"),
+                vector_width(env.action_space, f"the action of {self._name}"),
             )
             for env in self._envs
         }
         if len(widths) > 1:
-            raise SimulationError(f"the simulations of {name} differ in the width of observations or actions")
-        [(observation_width, self.action_width)] = widths
-        self._episodes = Episodes(self.count, task.horizon)
-        self._observations = np.zeros((self.count, observation_width))
+            raise SimulationError(f"the simulations of {self._name} differ in the width of observations or actions")
+        return widths.pop()
 
     def __repr__(self) -> str:
         return f"GymnasiumSimulator({self.task.name}, {self.count} environments)"
@@ -152,32 +161,8 @@ def calling(name: str, call: Call) -> Iterator[None]:
         raise SimulationError(f"{name}: {call.name} failed with {one_line(reason)}; {hint}") from reason
 
 
-def made(make: MakeEnv, name: str) -> gymnasium.Env[Any, Any]:
-    """The environment, or one clear line about what making it raised."""
-    try:
-        env = make()
-    except HimatchError:
-        raise
-    except Exception as reason:
-        raise SimulationError(f"the environment of {name} cannot be made: {one_line(reason)}") from reason
-    if not isinstance(env, gymnasium.Env):
-        raise SimulationError(f"what should make the environment of {name} gave {type(env).__name__}, no gymnasium.Env")
-    return env
-
-
 def environment_makers(task: Task, settings: Sequence[Mapping[str, Any]]) -> list[MakeEnv]:
     """One function for each simulation that makes its environment, with the task's horizon as its time limit."""
-    return [partial(_make, task, own) for own in settings]
-
-
-def _make(task: Task, settings: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
     assert task.env_id is not None
-    try:
-        return gymnasium.make(task.env_id, max_episode_steps=task.horizon, disable_env_checker=True, **settings)
-    except gymnasium.error.Error as reason:
-        raise SimulationError(
-            f"Gymnasium cannot make {task.env_id!r} ({one_line(reason)}); import the package that "
-            "registers it first (--import FILE.py), or hand over a function that makes it (env=...)"
-        ) from None
-    except (TypeError, ValueError, OSError) as reason:  # a setting that the environment does not know, or its value
-        raise SimulationError(f"{task.env_id} does not take the settings {dict(settings)}: {reason}") from None
+    otherwise = ", or hand over a function that makes it (env=...)"
+    return [partial(make_environment, task.env_id, own, task.horizon, otherwise=otherwise) for own in settings]

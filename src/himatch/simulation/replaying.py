@@ -14,10 +14,11 @@ import gymnasium
 import numpy as np
 
 from himatch.errors import SimulationError, note, one_line
-from himatch.simulation.gymnasium_envs import RESET, STEP, MakeEnv, calling, environment_makers, made
+from himatch.simulation.gymnasium_envs import RESET, STEP, calling, environment_makers
 from himatch.simulation.opengl import opengl_backend
 from himatch.simulation.views import Image, RobotView, View, camera_of
 from himatch.tasks import Task
+from himatch.tasks.environments import MakeEnv, made
 from himatch.tasks.notices import quiet_loading
 from himatch.tasks.physics import OPENGL_VARIABLE
 from himatch.types import Trajectory

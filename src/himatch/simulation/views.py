@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from himatch.simulation.opengl import opengl_context
 from himatch.simulation.registration import BACKFLIP_CHEETAH, CHEETAH_VEL
+from himatch.tasks.registry import environment_name
 
 Image = NDArray[np.uint8]  # (height, width, 3)
 View = Callable[[], Image]
@@ -39,8 +40,8 @@ class Camera:
 _CHEETAH = Camera(2.9, 0.5)
 CAMERAS: Mapping[str, Camera] = {
     "HalfCheetah": _CHEETAH,
-    CHEETAH_VEL.rpartition("-")[0]: _CHEETAH,
-    BACKFLIP_CHEETAH.rpartition("-")[0]: _CHEETAH,
+    environment_name(CHEETAH_VEL): _CHEETAH,
+    environment_name(BACKFLIP_CHEETAH): _CHEETAH,
     "Hopper": Camera(3.1, 0.82),
     "Walker2d": Camera(3.1, 0.82),
     "Ant": Camera(4.6, 0.35, elevation=-28.0, azimuth=65.0),
@@ -50,7 +51,7 @@ CAMERAS: Mapping[str, Camera] = {
 
 def camera_of(env_id: str | None) -> Camera | None:
     """The camera for an environment, whatever its version; ``None`` for those that himatch does not know."""
-    return None if env_id is None else CAMERAS.get(env_id.rpartition("-v")[0])
+    return None if env_id is None else CAMERAS.get(environment_name(env_id))
 
 
 class RobotView:

@@ -46,9 +46,13 @@ class Target(ABC):
     def values(self, context: Context) -> NDArray[np.float32]:
         """Feature values of an ideal rollout, ``(T, d)``."""
 
+    def compared(self, context: Context) -> NDArray[np.float32]:
+        """What the pooled rollouts are compared with, ``(n, d)``: the same, where no more of it is known."""
+        return self.values(context)
+
     def histogram(self, context: Context) -> NDArray[np.float64]:
         """Marginal histograms of the target, ``(d, bins)``."""
-        return context.bins.histogram(self.values(context))
+        return context.bins.histogram(self.compared(context))
 
     def demonstration(self) -> Trajectory | None:
         """The state sequence behind the target, for policies that imitate one; most targets have none."""
@@ -101,10 +105,15 @@ class Demonstration(Target):
 
 @dataclass(frozen=True, eq=False)
 class Samples(Target):
-    """Feature values given directly, ``(n,)`` or ``(n, d)``; they become a trajectory in the given order."""
+    """Feature values given directly, ``(n,)`` or ``(n, d)``; they become an episode in the given order.
+
+    Whatever their number, the episode has ``steps``, by default the horizon: samples are repeated or left out, so that
+    every quantile keeps its part (of several features: evenly). Rollouts are compared with all of them.
+    """
 
     samples: NDArray[np.float32]
     text: str = "samples"
+    steps: int | None = None
 
     def __post_init__(self) -> None:
         values = np.asarray(self.samples, dtype=np.float32)
@@ -119,7 +128,15 @@ class Samples(Target):
         return self.text
 
     def values(self, context: Context) -> NDArray[np.float32]:
-        """The samples, if they have the feature's width."""
+        """As many of the samples as there are steps."""
+        samples, steps = self.compared(context), self.steps or context.horizon
+        chosen = ((np.arange(steps) + 0.5) * len(samples) / steps).astype(np.int64)
+        if samples.shape[1] == 1:
+            chosen = np.sort(np.argsort(samples[:, 0], kind="stable")[chosen])
+        return samples[chosen]
+
+    def compared(self, context: Context) -> NDArray[np.float32]:
+        """All samples, if they have the feature's width."""
         if self.samples.shape[1] != context.bins.dimensions:
             raise TargetError(
                 f"the samples have {self.samples.shape[1]} columns, the feature {context.feature.name} has "
@@ -256,7 +273,14 @@ class Shifted(Target):
 
     def values(self, context: Context) -> NDArray[np.float32]:
         """Moved values."""
-        return (self.inner.values(context) + self.bins * context.bins.widths).astype(np.float32)
+        return self._moved(self.inner.values(context), context)
+
+    def compared(self, context: Context) -> NDArray[np.float32]:
+        """Moved as well."""
+        return self._moved(self.inner.compared(context), context)
+
+    def _moved(self, values: NDArray[np.float32], context: Context) -> NDArray[np.float32]:
+        return (values + self.bins * context.bins.widths).astype(np.float32)
 
     @property
     def in_time(self) -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
+import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any
 
-from himatch.errors import HimatchError, TaskError, note
+from himatch.errors import TaskError, note
+from himatch.tasks.importing import import_code
 from himatch.tasks.locomotion import LOCOMOTION
 from himatch.tasks.task import FeatureSource, Task
 
@@ -90,6 +88,7 @@ def task_names() -> tuple[str, ...]:
 
 def task_of_environment(env_id: str) -> Task | None:
     """The registered task that runs this environment, whatever its version."""
+    _load_entry_points()
     for task in _registry.values():
         if task.env_id is not None and environment_name(task.env_id) == environment_name(env_id):
             return task
@@ -97,8 +96,8 @@ def task_of_environment(env_id: str) -> Task | None:
 
 
 def environment_name(env_id: str) -> str:
-    """The environment without its version."""
-    return env_id.rpartition("-v")[0] or env_id
+    """The environment without its version: ``Hopper`` of ``Hopper-v5``."""
+    return re.sub(r"-v\d+$", "", env_id)
 
 
 def has_versions(env_id: str) -> bool:
@@ -109,52 +108,8 @@ def has_versions(env_id: str) -> bool:
 
 
 def import_tasks(module: str) -> None:
-    """Import a user's file (``my_tasks.py``) or a module by name, for the tasks it registers; it runs once.
-
-    Modules are looked for in the current folder too, and a file finds its neighbours.
-    """
-    path = Path(module).resolve() if module.endswith(".py") else None
-    if path is not None and not path.is_file():
-        raise TaskError(f"--import {module}: no such file")
-    folder = str(Path.cwd() if path is None else path.parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
-    importlib.invalidate_caches()  # the file may be younger than Python's list of the folder
-    try:
-        if path is None:
-            importlib.import_module(module)
-        else:
-            _import_file(path)
-    except HimatchError:
-        raise
-    except SystemExit as reason:
-        raise TaskError(f"--import {module} calls sys.exit({reason.code!r}); take that out of it") from reason
-    except ModuleNotFoundError as reason:
-        if reason.name == module:
-            raise TaskError(f"--import {module}: no such module; give a path that ends in .py or a name") from None
-        raise TaskError(f"--import {module} failed: {reason}") from reason
-    except Exception as reason:  # the user's own code: whatever it raises, say where
-        said = next(iter(str(reason).splitlines()), "")
-        raise TaskError(f"--import {module} failed: {type(reason).__name__}: {said}") from reason
-
-
-def _import_file(path: Path) -> None:
-    """Import under the file's own name, which Gymnasium's entry points (``"rig:Rig"``) and neighbours look for."""
-    found = importlib.util.find_spec(path.stem) if "." not in path.stem else None
-    if found is not None and found.origin is not None and Path(found.origin).resolve() == path:
-        importlib.import_module(path.stem)
-        return
-    name = str(path)  # another module has the file's name and keeps it
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None  # as for every file that ends in .py
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        try:
-            spec.loader.exec_module(sys.modules[name])
-        except BaseException:
-            del sys.modules[name]
-            raise
+    """Import a user's file (``my_tasks.py``) or a module by name, for the tasks it registers; it runs once."""
+    import_code(module, f"--import {module}")
 
 
 def _load_entry_points() -> None:

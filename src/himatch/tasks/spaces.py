@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from himatch.errors import HimatchError, TaskError, one_line
+from himatch.errors import HimatchError, SimulationError, TaskError
+from himatch.tasks.environments import made, make_environment
 from himatch.tasks.notices import quiet_loading
 
 
@@ -45,12 +47,9 @@ def environment_facts(env_id: str, env_kwargs: Mapping[str, Any]) -> Environment
     """Make the environment once and read its spaces and time limit."""
     try:
         with quiet_loading():
-            env = gymnasium.make(env_id, **env_kwargs)
-    except gymnasium.error.Error as reason:
-        raise TaskError(
-            f"Gymnasium cannot make {env_id!r} ({one_line(reason)}); import the package that registers it "
-            "first, or give observation_width, action_width and the action range yourself"
-        ) from None
+            env = made(partial(make_environment, env_id, env_kwargs), env_id)
+    except SimulationError as reason:
+        raise TaskError(f"{reason}; or give observation_width, action_width and horizon yourself") from reason
     try:
         observation_width = vector_width(env.observation_space, f"the observation of {env_id}")
         action_width = vector_width(env.action_space, f"the action of {env_id}")

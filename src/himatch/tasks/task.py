@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +20,10 @@ Row t may look at other steps of the episode, but then it is not known before th
 """
 
 FeatureSource = int | Sequence[int] | FeatureFunction
-"""Where a named feature comes from: an observation coordinate, several of them, or a function."""
+"""Where a named feature comes from: an observation coordinate, several of them, or a function.
+
+A task takes NumPy's numbers and arrays and slices for coordinates too, and keeps them as plain numbers.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,8 @@ class Task:
             raise TaskError(f"task {self.name}: action_low must be below action_high, got {low} and {high}")
         object.__setattr__(self, "action_low", low)
         object.__setattr__(self, "action_high", high)
-        for name, source in self.features.items():
-            self._check_feature(name, source)
-        object.__setattr__(self, "features", MappingProxyType(dict(self.features)))
+        features = {name: self._feature(name, source) for name, source in self.features.items()}
+        object.__setattr__(self, "features", MappingProxyType(features))
         object.__setattr__(self, "env_kwargs", MappingProxyType(dict(self.env_kwargs)))
 
     def _bound(self, bound: float | Sequence[float] | None, what: str) -> float | tuple[float, ...] | None:
@@ -92,18 +95,27 @@ class Task:
             raise TaskError(f"task {self.name}: {what} has {values.size} numbers for {self.action_width} actions")
         return tuple(float(v) for v in values)
 
-    def _check_feature(self, name: str, source: FeatureSource) -> None:
+    def _feature(self, name: str, source: FeatureSource) -> FeatureSource:
+        """A function as it is, coordinates as plain numbers."""
         if name in ("reward", "state") or not name.isidentifier():
             raise TaskError(
                 f"task {self.name}: {name!r} cannot name a feature; use letters, digits and _, not 'reward' or 'state'"
             )
         if callable(source):
-            return
-        coordinates = [source] if isinstance(source, int) else list(source)
+            return source
         width = self.observation_width
-        bad = [c for c in coordinates if not isinstance(c, int) or c < 0 or (width is not None and c >= width)]
-        if bad or not coordinates:
+        try:
+            plain = _coordinates(source, width)
+        except (TypeError, ValueError):
+            raise TaskError(
+                f"task {self.name}: feature {name!r} cannot be {source!r}; give a coordinate of the observation (3), "
+                "several ([3, 4]), or a function of observations, actions and rewards"
+            ) from None
+        several = [plain] if isinstance(plain, int) else plain
+        bad = [c for c in several if c < 0 or (width is not None and c >= width)]
+        if bad or not several:
             raise TaskError(f"task {self.name}: feature {name!r} names coordinate {bad or '(none)'} of {width or '?'}")
+        return plain
 
     def __repr__(self) -> str:
         environment = self.env_id or "no environment"
@@ -115,3 +127,21 @@ class Task:
             return None
         low, high = self.reference_returns
         return 100.0 * (total - low) / (high - low)
+
+
+def _coordinates(source: Any, width: int | None) -> int | tuple[int, ...]:
+    """What a user may write for coordinates: a number, a list, a NumPy array or a slice; anything else is an error."""
+    if isinstance(source, slice):
+        from_the_end = source.stop is None or min(source.start or 0, source.stop) < 0
+        length: Any = width if from_the_end else source.stop
+        source = range(length)[source]
+    try:
+        return _coordinate(source)
+    except TypeError:
+        return tuple(_coordinate(one) for one in source)
+
+
+def _coordinate(number: Any) -> int:
+    if isinstance(number, (bool, np.bool_)):  # of a mask; it would be coordinate 0 or 1
+        raise TypeError
+    return index(number)

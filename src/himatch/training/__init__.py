@@ -2,8 +2,19 @@
 
 from himatch.training.config import PRESETS, TrainConfig, configure
 from himatch.training.job import check_same
-from himatch.training.loop import Interrupted
+from himatch.training.loop import Interrupted, TrainingError
+from himatch.training.plan import make_plan
 from himatch.training.reporting import best_weights
 from himatch.training.run import train
 
-__all__ = ["PRESETS", "Interrupted", "TrainConfig", "best_weights", "check_same", "configure", "train"]
+__all__ = [
+    "PRESETS",
+    "Interrupted",
+    "TrainConfig",
+    "TrainingError",
+    "best_weights",
+    "check_same",
+    "configure",
+    "make_plan",
+    "train",
+]

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from himatch.errors import HimatchError
 from himatch.nn.policy import ModelConfig
+from himatch.nn.settings import make_plain, whole
 from himatch.policy import Method
 from himatch.policy.baselines import TaskMethod
 
@@ -26,6 +27,7 @@ class TrainConfig:
     clip: float = 0.25
 
     def __post_init__(self) -> None:
+        make_plain(self)
         for name in ("steps", "batch_size"):
             if getattr(self, name) < 1:
                 raise HimatchError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -95,7 +97,8 @@ def configure(preset: str, method: Method | None = None, **overrides: Any) -> Pr
         given["context"] = 1
     if "steps" in given and "warmup" not in given:
         # A shorter run warms up for the same part of it.
-        given["warmup"] = min(train.warmup, max(0, round(train.warmup * given["steps"] / train.steps)))
+        steps = whole("steps", given["steps"])
+        given["warmup"] = min(train.warmup, max(0, round(train.warmup * steps / train.steps)))
     return Preset(
         replace(model, **{name: value for name, value in given.items() if name in model_names}),
         replace(train, **{name: value for name, value in given.items() if name in train_names}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -35,13 +34,16 @@ from himatch.types import Array
 
 VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
 FEW_EPISODES = 5  # fewer are not drawn at random
+STEPS = ("horizon", "action_low", "action_high")  # what of a task decides how a step is read
+Z = ".z.npy"  # in the run folder while training goes on
 
 
 @dataclass(frozen=True)
 class Job:
     """One training: the method, the data it sees, the settings, and where the run lies.
 
-    ``train`` and ``validation`` are the training side of ``split``; bin ranges and normalisers come from both.
+    ``train`` and ``validation`` are the training side of ``split``. Bin ranges and what normalises states, actions and
+    rewards come from both; what normalises z, and knows which z are familiar, from ``train`` alone.
     """
 
     method: Method
@@ -100,13 +102,17 @@ class Job:
         if not self.train.mapped:
             yield self.statistic.relabel(self.train), validation
             return
-        with tempfile.TemporaryDirectory() as place:
-            shape = (self.train.steps, self.widths.z)
-            mapped = np.lib.format.open_memmap(Path(place) / "z.npy", mode="w+", dtype=np.float32, shape=shape)
+        # In the run folder, where there is room: a temporary one may be in memory, which such data does not fit into.
+        place, shape = self.folder / Z, (self.train.steps, self.widths.z)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            mapped = np.lib.format.open_memmap(place, mode="w+", dtype=np.float32, shape=shape)
             yield self.statistic.relabel(self.train, out=mapped), validation
+        finally:
+            place.unlink(missing_ok=True)
 
     def normalizers(self, z: Array | None) -> Normalizers:
-        """What maps raw numbers to what the networks see, from all training episodes."""
+        """What maps raw numbers to what the networks see; ``z`` is that of ``train``."""
         bins = self.method.bins if isinstance(self.method, CDT) else 1
         fitted = Normalizers.fit(self.split.train, z, self.method.scaling, bins, rewarded=self.shape.tasks)
         if z is None or self.method.scaling != "histogram":
@@ -176,9 +182,11 @@ def check_same(folder: Path, method: Method, split: Split, config: Preset, seeds
     """Refuse a run folder that was trained in another way or on other data."""
     stored = files.read_run(folder)
     wanted = {**method_spec(method), **asdict(config.model), **asdict(config.train), "seeds": list(seeds)}
+    wanted |= {name: getattr(split.train.task, name) for name in STEPS}
     with reading(str(folder / files.RUN)):
         before, now = stored["data"]["hash"], split.train.content_hash
         told = {**stored["method"], **stored["model"], **stored["train"], "seeds": stored["seeds"]}
+        told |= {name: stored["task"][name] for name in STEPS}
         if before != now:
             raise DataError(
                 f"{folder} was trained on other data (sha256 {before[:12]}, now {now[:12]}); give the same source and "

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from himatch.errors import HimatchError
 from himatch.nn.tensors import write_tensors
 from himatch.policy import run_folder as files
 from himatch.progress import interruptible, progress_bar
@@ -20,11 +21,16 @@ from himatch.training.windows import DeviceWindows
 
 VALIDATION_WINDOWS = 1024
 SAVE_EVERY = 60.0  # seconds between checkpoints
-LOOKS = 50  # rows in the metrics file of a whole run
+LOOKS, FEWEST_LOOKS = 50, 5  # rows in the metrics file of a whole run, and of a short one
+SHARE = 8  # windows that a short run trains on for each it looks at, which takes a third of the time
 
 
 class Interrupted(KeyboardInterrupt):
     """Training was stopped by a signal, after saving."""
+
+
+class TrainingError(HimatchError):
+    """A loss or a weight is not finite, and nothing that follows would be."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,12 @@ class Phase:
     """The part that is trained; ``None``: everything that is not fixed."""
     context_steps: int = 0
     """How many windows in a row are of one task; 0: they are drawn one by one."""
+
+
+def look_every(config: TrainConfig) -> int:
+    """Steps from one look to the next: those of a short run are fewer, not coarser, since they choose the weights."""
+    worthwhile = SHARE * VALIDATION_WINDOWS // config.batch_size
+    return max(1, config.steps // LOOKS, min(worthwhile, config.steps // FEWEST_LOOKS))
 
 
 class Clock:
@@ -84,7 +96,7 @@ class Loop:
     def run(self) -> None:
         """Train to the end of the phase, or raise :class:`Interrupted` after a signal."""
         engine, steps = self.engine, self.phase.config.steps
-        every = max(1, steps // LOOKS)
+        every = look_every(self.phase.config)
         pending: list[Tensor] = []
         saved, first = time.perf_counter(), engine.step
         started: float | None = None
@@ -94,6 +106,7 @@ class Loop:
         with interruptible() as stopped, progress_bar(title, steps, engine.step, quiet=self.quiet) as update:
             next_look = (engine.step // every + 1) * every
             for losses in engine.run(steps):
+                self._require("the loss", losses.isfinite())
                 pending.append(losses)
                 if started is None:  # the rate leaves out what compiling took
                     first, started = engine.step, time.perf_counter()
@@ -112,8 +125,20 @@ class Loop:
                     self.save()
                     saved = time.perf_counter()
         self.save()
-        if self.metrics is not None:
-            self.metrics.close()
+
+    def _require(self, what: str, finite: Tensor) -> None:
+        """Stop unless the latest steps, ``(steps, K)``, are all finite."""
+        if bool(finite.all()):
+            return
+        steps, config, folder = len(finite), self.phase.config, self.job.folder
+        step = self.engine.step - steps + 1 + int((~finite).any(1).nonzero()[0])
+        seeds = [str(seed) for seed, fine in zip(self.job.seeds, finite.all(0).tolist(), strict=True) if not fine]
+        part = "" if self.phase.part is None else f" ({self.phase.part})"
+        kept = f"what was saved last stays in {folder}" if files.holds_weights(folder) else "nothing was saved"
+        raise TrainingError(
+            f"training diverged{part}: {what} of seed {', '.join(seeds)} is not finite at step {step} of "
+            f"{config.steps}; try a learning rate below {config.learning_rate:g} ({kept})"
+        )
 
     def _look(self, loss: Tensor, rate: float) -> None:
         """Write a row of metrics and keep the best weights."""
@@ -125,6 +150,7 @@ class Loop:
         rows: list[dict[str, float]] = [{"loss": float(x), "learning_rate": rate_of_learning, **speed} for x in loss]
         found = {} if self.validation is None else self.validate(self.validation)
         for name, values in found.items():
+            self._require(name, values.isfinite().unsqueeze(0))
             for row, value in zip(rows, values, strict=True):
                 row[name] = float(value)
         if "validation" in found and self.job.method.validated:
@@ -152,6 +178,8 @@ class Loop:
     def save(self) -> None:
         """Write the weights of every seed and what resuming needs."""
         engine, folder = self.engine, self.job.folder
+        # The loss that a step reports is that of the weights before it.
+        self._require("a weight", engine.flat.master.isfinite().all(1).unsqueeze(0).cpu())
         state = engine.snapshot()
         fixed = {n.removeprefix("other."): t.float() for n, t in state.items() if n.startswith("other.")}
         if self.phase.part is None:

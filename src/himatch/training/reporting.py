@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,7 +11,7 @@ from typing import Any, Protocol
 from himatch.errors import HimatchError
 from himatch.files import add_row, new_file, read_rows, write_rows
 from himatch.nn.tensors import read_facts
-from himatch.policy.run_folder import BEST, METRICS, seed_folder
+from himatch.policy.run_folder import BEST, METRICS, TENSORBOARD, seed_folder
 
 TRACKERS = ("tensorboard", "wandb", "trackio")
 
@@ -50,11 +52,6 @@ class Metrics:
                 step,
             )
 
-    def close(self) -> None:
-        """Close the trackers."""
-        for tracker in self.trackers:
-            tracker.close()
-
 
 def check_trackers(names: tuple[str, ...]) -> None:
     """Refuse what is unknown or not installed, before anything is written."""
@@ -67,16 +64,22 @@ def check_trackers(names: tuple[str, ...]) -> None:
             raise HimatchError(f'the tracker {name} is not installed: pip install "himatch[{name}]"') from None
 
 
-def make_trackers(names: tuple[str, ...], run: Path, config: dict[str, Any]) -> tuple[Tracker, ...]:
-    """TensorBoard, Weights & Biases or Trackio, each an extra of the same name."""
-    return tuple(_tracker(name, run, config) for name in names)
+@contextmanager
+def tracking(names: tuple[str, ...], run: Path, config: dict[str, Any]) -> Iterator[tuple[Tracker, ...]]:
+    """TensorBoard, Weights & Biases or Trackio, each an extra of the same name; closed however training ends."""
+    with ExitStack() as closing:
+        made = []
+        for name in names:
+            made.append(_tracker(name, run, config))
+            closing.callback(made[-1].close)
+        yield tuple(made)
 
 
 def _tracker(name: str, run: Path, config: dict[str, Any]) -> Tracker:
     if name == "tensorboard":
         from torch.utils.tensorboard import SummaryWriter
 
-        return _TensorBoard(SummaryWriter(str(run / "tensorboard")))
+        return _TensorBoard(SummaryWriter(str(run / TENSORBOARD)))
     return _Hosted(import_module(name), run, config)
 
 

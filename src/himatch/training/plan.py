@@ -1,0 +1,57 @@
+"""What of a training can be checked before any data is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from himatch.errors import HimatchError
+from himatch.nn.devices import find_device
+from himatch.nn.settings import whole
+from himatch.policy import Method
+from himatch.training.config import Preset, configure
+from himatch.training.folder import check_folder
+from himatch.training.reporting import check_trackers
+
+
+class Plan(NamedTuple):
+    """How a method is trained, and where."""
+
+    method: Method
+    folder: Path
+    config: Preset
+    seeds: tuple[int, ...]
+    device: torch.device
+    trackers: tuple[str, ...]
+
+
+def make_plan(
+    method: Method,
+    *,
+    out: str | Path,
+    preset: str = "fast",
+    seed: int = 0,
+    seeds: int = 1,
+    resume: bool = False,
+    device: str | None = None,
+    trackers: str | Sequence[str] = (),
+    **overrides: Any,
+) -> Plan:
+    """The parameters of :func:`himatch.train`, each of which is refused if it can be nothing."""
+    if not isinstance(method, Method):
+        raise HimatchError(
+            f"train takes a method such as himatch.CDT(...) or himatch.make_method(NAME), got {method!r}"
+        )
+    config = configure(preset, method, **overrides)
+    first, count = whole("seed", seed), whole("seeds", seeds)
+    if count < 1 or first < 0:
+        raise HimatchError(f"seeds must be at least 1 and the first one not negative, got {count} from {first}")
+    where = find_device(device)
+    names = (trackers,) if isinstance(trackers, str) else tuple(trackers)
+    check_trackers(names)
+    folder = Path(out)
+    check_folder(folder, resume=resume)
+    return Plan(method, folder, config, tuple(range(first, first + count)), where, names)
