@@ -56,11 +56,11 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """
     target = target.absolute()
     check_free(target, overwrite)
-    with _writing(target):
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
-        with _writing(target):
+        with writing(target):
             yield partial
             partial.chmod(0o755)
             check_free(target, overwrite)  # it may have come meanwhile, and what is in it is somebody's
@@ -101,7 +101,7 @@ def new_file(target: Path) -> Iterator[Path]:
     """
     hidden: str | None = None
     try:
-        with _writing(target):
+        with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             hidden = tempfile.mkdtemp(prefix=".", dir=target.parent)
             partial = Path(hidden) / target.name
@@ -114,7 +114,7 @@ def new_file(target: Path) -> Iterator[Path]:
 
 def check_target(target: Path) -> None:
     """Refuse a file that could not be written, before anybody waits for what goes into it."""
-    with _writing(target):
+    with writing(target):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, "")
         place = next(folder for folder in target.absolute().parents if folder.exists())
@@ -132,7 +132,8 @@ def check_picture(target: Path) -> None:
 
 
 @contextmanager
-def _writing(target: Path) -> Iterator[None]:
+def writing(target: Path) -> Iterator[None]:
+    """Turn what the file system says about ``target`` into one line."""
     try:
         yield
     except OSError as reason:

@@ -1,7 +1,9 @@
 """The dataset: selection, identity, memory-mapped loading, joined sources, action ranges."""
 
 import dataclasses
+import errno
 import json
+import os
 
 import numpy as np
 import pytest
@@ -402,3 +404,14 @@ def test_each_coordinate_may_have_its_own_range():
 
 def test_without_a_range_any_action_is_allowed():
     assert hm.load_dataset(with_action(7.0)).actions[9, 1] == 7
+
+
+def test_a_full_disk_is_one_line_where_arrays_are_mapped(hopper, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    folder = hm.write_minari(hopper, tmp_path / "set-v0")
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(DataError, match="the disk is full; nothing was left behind"):
+        hm.load_dataset(folder, mmap=tmp_path / "mapped")
+    assert [path.name for path in tmp_path.iterdir()] == ["set-v0"]

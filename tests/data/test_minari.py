@@ -165,6 +165,15 @@ def test_a_set_is_found_by_folder_data_folder_main_file_and_local_id(place, root
     assert by_path.content_hash == hm.load_dataset("minari:arm/log-v0", ARM).content_hash  # there: no download
 
 
+def test_a_download_that_fails_is_one_line(root, monkeypatch):
+    def offline(dataset_id):
+        raise OSError("no route\nto host")
+
+    monkeypatch.setattr(minari, "download_dataset", offline)
+    with pytest.raises(DataError, match=r"^minari:a/b-v0 cannot be downloaded \(OSError: no route\); check .*$"):
+        hm.load_dataset("minari:a/b-v0")
+
+
 def test_an_unknown_id_says_where_it_looked(root):
     with pytest.raises(DataError, match=rf"no Minari set of that id in {root}; to download one, write minari:ID"):
         hm.load_dataset("mujoco/hopper/expert-v0")

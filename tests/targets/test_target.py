@@ -126,6 +126,12 @@ def test_whatever_a_user_hands_over_becomes_a_target(hopper: hm.TrajectoryDatase
     np.testing.assert_array_equal(few.values(CONTEXT), np.repeat([[1], [2]], CONTEXT.horizon // 2, axis=0))
 
 
+def test_what_is_no_target_is_said_to_be_none(hopper: hm.TrajectoryDataset) -> None:
+    for wrong in (hopper, ["normal(1,1)", "normal(2,1)"], {"mean": 3}, None):
+        with pytest.raises(TargetError, match=r"^(a target is an expression|samples must be finite)"):
+            hm.as_target(wrong)  # type: ignore[arg-type]
+
+
 @given(st.integers(1, 400), st.integers(1, 60), st.integers(0, 9))
 def test_samples_last_an_episode_in_their_order_and_proportions(count: int, horizon: int, seed: int) -> None:
     samples = np.random.default_rng(seed).normal(size=count).astype(np.float32)

@@ -14,7 +14,7 @@ import h5py
 from himatch.data.checks import listed
 from himatch.data.episodes import CheckedEpisode, check_episode, pack_checked
 from himatch.data.packed import Allocate, Packed
-from himatch.errors import DataError, TaskError
+from himatch.errors import DataError, TaskError, one_line
 from himatch.files import reading
 from himatch.tasks import Task, get_task, task_of_environment
 from himatch.tasks.spaces import refusal
@@ -85,8 +85,13 @@ def download(dataset_id: str) -> Path:
             import minari
         except ImportError:
             raise DataError('downloading needs Minari: pip install "himatch[minari]"') from None
-        with reading(f"minari:{dataset_id}"):
+        try:
             minari.download_dataset(dataset_id)
+        except Exception as reason:  # several HTTP libraries, by version, and whatever a proxy may say
+            raise DataError(
+                f"minari:{dataset_id} cannot be downloaded ({one_line(reason)}); check the id and the network, and "
+                f"remove {local} if a part of it is there"
+            ) from None
     return local
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.errors import DataError
+from himatch.files import writing
 from himatch.types import Array
 
 Allocate = Callable[[str, tuple[int, ...]], Array]
@@ -29,12 +31,21 @@ def in_memory(name: str, shape: tuple[int, ...]) -> Array:
 
 def in_folder(folder: Path) -> Allocate:
     """Allocate ``.npy`` files in a folder, mapped into memory."""
+    return lambda name, shape: mapped_array(folder / f"{name}.npy", shape)
 
-    def allocate(name: str, shape: tuple[int, ...]) -> Array:
-        mapped: Array = np.lib.format.open_memmap(folder / f"{name}.npy", mode="w+", dtype=np.float32, shape=shape)
-        return mapped
 
-    return allocate
+def mapped_array(path: Path, shape: tuple[int, ...]) -> Array:
+    """A new ``.npy`` file, mapped into memory, with room on the disk for all of it.
+
+    A file without would end the process, and not with an exception, once the disk is full.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mapped: Array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+        if hasattr(os, "posix_fallocate"):
+            with path.open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return mapped
 
 
 @dataclass(frozen=True, eq=False)

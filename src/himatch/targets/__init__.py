@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from himatch.errors import TargetError
 from himatch.targets.distribution import Component, Distribution
 from himatch.targets.expression import HeldOut, parse_target, read_histogram, read_samples
 from himatch.targets.reference import EpisodeReference, Mixture, Nearest, Support
@@ -56,7 +57,16 @@ def as_target(
         return target
     if isinstance(target, str):
         return parse_target(target, task, held_out)
-    return demo(target) if isinstance(target, Trajectory) else Samples(np.asarray(target))
+    if isinstance(target, Trajectory):
+        return demo(target)
+    try:
+        samples = np.asarray(target, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise TargetError(
+            f"a target is an expression, an episode, numbers or a Target, not {type(target).__name__}; several of them "
+            "go to match_all"
+        ) from None
+    return Samples(samples)
 
 
 def demo(trajectory: Trajectory) -> Demonstration:

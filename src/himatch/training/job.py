@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from himatch.aggregators import Histogram
 from himatch.bins import Bins
 from himatch.data import Split, TrajectoryDataset, random_split, spread_split, write_minari
+from himatch.data.packed import mapped_array
 from himatch.errors import DataError, note
 from himatch.features import Feature, feature_names, resolve_feature
 from himatch.files import reading, write_json
@@ -104,9 +103,8 @@ class Job:
             return
         # In the run folder, where there is room: a temporary one may be in memory, which such data does not fit into.
         place, shape = self.folder / Z, (self.train.steps, self.widths.z)
-        self.folder.mkdir(parents=True, exist_ok=True)
         try:
-            mapped = np.lib.format.open_memmap(place, mode="w+", dtype=np.float32, shape=shape)
+            mapped = mapped_array(place, shape)
             yield self.statistic.relabel(self.train, out=mapped), validation
         finally:
             place.unlink(missing_ok=True)
