@@ -415,3 +415,14 @@ def test_a_full_disk_is_one_line_where_arrays_are_mapped(hopper, tmp_path, monke
     with pytest.raises(DataError, match="the disk is full; nothing was left behind"):
         hm.load_dataset(folder, mmap=tmp_path / "mapped")
     assert [path.name for path in tmp_path.iterdir()] == ["set-v0"]
+
+
+def test_mapped_data_is_checked_anew_for_another_range(tmp_path):
+    def task(limit):
+        return dataclasses.replace(ARM, action_low=-limit, action_high=limit)
+
+    folder = hm.write_minari(hm.load_dataset(make_episodes(), ARM), tmp_path / "set-v0")
+    largest = max(float(np.abs(e.actions).max()) for e in hm.load_dataset(folder, ARM))
+    assert hm.load_dataset(folder, task(2 * largest), mmap=tmp_path / "mapped").task.action_high == 2 * largest
+    with pytest.raises(DataError, match="action"):
+        hm.load_dataset(folder, task(largest / 2), mmap=tmp_path / "mapped")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,6 +107,10 @@ def load_dataset(
     return TrajectoryDataset(packed, dataset.task, source=dataset.source, env_id=dataset.env_id)
 
 
+CHECKED = ("horizon", "observation_width", "action_width", "action_low", "action_high", "prefix_only")
+"""What of a task data is checked against, or cut to."""
+
+
 def _request(
     source: Source,
     task: Task | None,
@@ -120,13 +125,15 @@ def _request(
         for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
             facts = file.stat()
             stamps.append([file.name, facts.st_size, facts.st_mtime_ns])
-    return {
+    asked = {
         "source": _name(source),
         "stamps": stamps,
-        "task": None if task is None else task.name,
+        "task": None if task is None else [task.name, *(getattr(task, name) for name in CHECKED)],
         "clip_actions": clip_actions,
-        "columns": {k: list(v) if isinstance(v, tuple) else v for k, v in (columns or {}).items()},
+        "columns": dict(columns or {}),
     }
+    plain: dict[str, Any] = json.loads(json.dumps(asked))  # as it is read back
+    return plain
 
 
 def _files(source: Source) -> list[str | Path] | None:

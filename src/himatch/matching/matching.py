@@ -70,6 +70,7 @@ def match_targets(
             results, _match(policy, part, episodes, conditioning, features, seed, env, threads, tell), strict=True
         ):
             found += more
+        tell(frame.horizon)  # robots may have fallen before
     _note_beyond(results[0])
     return results
 
