@@ -57,20 +57,23 @@ def match_targets(
     each = max(1, AT_ONCE // (stack * episodes))
     frame = policy.reference(features[0]).context
     results: list[list[MatchResult]] = [[] for _ in features]
-    total = -(-len(targets) // each) * frame.horizon
+    total, reached = -(-len(targets) // each) * frame.horizon, 0
     for first in range(0, len(targets), each):
         part = targets[first : first + each]
         done = (first // each) * frame.horizon
 
         def tell(steps: int, done: int = done) -> None:
+            nonlocal reached
+            reached = done + steps
             if progress is not None:
-                progress(done + steps, total)
+                progress(reached, total)
 
         for found, more in zip(
             results, _match(policy, part, episodes, conditioning, features, seed, env, threads, tell), strict=True
         ):
             found += more
-        tell(frame.horizon)  # robots may have fallen before
+    if progress is not None:
+        progress(reached, reached)  # robots that fall leave less to do
     _note_beyond(results[0])
     return results
 
