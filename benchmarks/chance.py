@@ -16,7 +16,8 @@ import numpy as np
 import torch
 
 import himatch as hm
-from himatch.interchange.choosing import TEMPERATURES, training_targets
+from himatch.interchange.choosing import training_targets
+from himatch.matching.temperature import TEMPERATURES
 from himatch.targets import Demonstration, Target
 
 
@@ -44,7 +45,7 @@ def main() -> None:
         network, groups = policy.agent.policy, groups_of(policy)
         print(f"{run}: {policy.task.name}, head {network.head}, data sha256 {policy.description['data']['hash'][:16]}")
         everything = [target for targets in groups.values() for target in targets]
-        for temperature in (0.0, *TEMPERATURES) if network.sampled else (1.0,):
+        for temperature in TEMPERATURES if network.sampled else (1.0,):
             policy.temperature = temperature
             results = policy.match_all(everything, episodes=arguments.episodes, seed=1)
             found = dict(zip(map(id, everything), results, strict=True))

@@ -22,6 +22,7 @@ from himatch.benchmark.suites import Budget
 from himatch.cli import main
 from himatch.data import make_dataset
 from himatch.errors import HimatchError
+from himatch.matching import temperature
 from himatch.training import Interrupted
 
 TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
@@ -181,10 +182,40 @@ def test_a_failure_is_listed_and_does_not_stop_the_rest(
     assert not list((tmp_path / "failures").iterdir())
 
 
-def test_another_head(tiny: None, cache: str, tmp_path: Path) -> None:
+def test_another_head(tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("GROUP", 1), ("ROLLOUTS", 1), ("TEMPERATURES", (0.5, 1.0))):
+        monkeypatch.setattr(temperature, name, value)
     chosen = options(cache, tasks=("hopper",), methods=("dt", "meta-bc"), head="gaussian")
     assert all(outcome.failure is None for outcome in run_benchmark(["xvel"], tmp_path, chosen, quiet=True))
-    assert [result.provenance["training"]["head"] for result in read_results([tmp_path])] == ["gaussian"] * 2
+    training = [result.provenance["training"] for result in read_results([tmp_path])]
+    assert [facts["head"] for facts in training] == ["gaussian"] * 2
+    for facts in training:
+        assert facts["chosen_by"] == "x_velocity, mean W1 to 3 training episodes, 1 rollouts each"
+        assert sorted(facts["tried"]) == ["0.5", "1"]
+        assert facts["tried"][f"{facts['temperature']:g}"] == min(facts["tried"].values())
+
+
+def test_each_method_has_the_temperature_that_suits_it(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chosen once, by training episodes; what is asked later acts at it, too."""
+    chosen = options(cache, tasks=("hopper",), methods=("dt",), head="gaussian")
+    monkeypatch.setattr(
+        running_module, "training_scores", lambda policy, targets, feature, threads: {0.7: [3.0], 0.5: [1.0]}
+    )
+    assert run_benchmark(["xvel"], tmp_path, chosen, quiet=True)[0].failure is None
+    monkeypatch.delattr(running_module, "training_scores")
+    acted: list[float] = []
+    real = running_module.match_targets
+
+    def noted(policy: Any, *rest: Any, **settings: Any) -> Any:
+        acted.append(policy.temperature)
+        return real(policy, *rest, **settings)
+
+    monkeypatch.setattr(running_module, "match_targets", noted)
+    assert run_benchmark(["synthetic"], tmp_path, chosen, quiet=True)[0].failure is None
+    assert acted == [0.5]
+    assert {result.provenance["training"]["temperature"] for result in read_results([tmp_path])} == {0.5}
 
 
 def test_several_processes(cache: str, logs: Path, tmp_path: Path) -> None:

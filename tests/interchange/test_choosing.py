@@ -17,11 +17,12 @@ import himatch as hm
 from himatch.aggregators import Histogram
 from himatch.errors import HimatchError
 from himatch.information import InformationStatistic
-from himatch.interchange import choosing
 from himatch.interchange.bundling import bundle
 from himatch.interchange.card import _facts
-from himatch.interchange.choosing import choose_seed, episode_values, some_episodes
+from himatch.interchange.choosing import choose_seed, episode_values
+from himatch.matching import temperature
 from himatch.matching.policy import TEMPERATURE
+from himatch.matching.temperature import some_episodes
 from himatch.models import find_model
 from himatch.nn.tensors import read_tensors, write_tensors
 
@@ -76,8 +77,8 @@ def test_a_seed_that_falls_over_loses(tmp_path: Path, monkeypatch: pytest.Monkey
     good = read_tensors(run / f"seed-{known}" / "best.safetensors")
     shaken = {name: w.float() + 0.3 * torch.randn(w.shape, generator=generator) for name, w in good.items()}
     write_tensors(run / "seed-4" / "best.safetensors", shaken)
-    monkeypatch.setattr(choosing, "GROUP", 1)
-    monkeypatch.setattr(choosing, "ROLLOUTS", 1)
+    monkeypatch.setattr(temperature, "GROUP", 1)
+    monkeypatch.setattr(temperature, "ROLLOUTS", 1)
     choice = choose_seed(hm.load(run))
     assert (choice.seed, choice.rule) == (known, "mean W1 to 3 training episodes, 1 rollouts each")
     assert choice.scores[known] < 0.5 < choice.scores[4]
@@ -85,9 +86,9 @@ def test_a_seed_that_falls_over_loses(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_temperature_at_which_it_falls_loses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pretrained policy with a Gaussian head: far too much chance and it stays where it began."""
-    monkeypatch.setattr(choosing, "GROUP", 1)
-    monkeypatch.setattr(choosing, "ROLLOUTS", 1)
-    monkeypatch.setattr(choosing, "TEMPERATURES", (20.0, 0.7))
+    monkeypatch.setattr(temperature, "GROUP", 1)
+    monkeypatch.setattr(temperature, "ROLLOUTS", 1)
+    monkeypatch.setattr(temperature, "TEMPERATURES", (20.0, 0.7))
     policy = hm.load("halfcheetah-cdt")
     before = policy.temperature
     choice = choose_seed(policy)
@@ -100,7 +101,7 @@ def test_a_bundle_keeps_its_temperature(data: hm.TrajectoryDataset, tmp_path: Pa
         hm.CDT("x_velocity"), hm.paper_split(data), out=tmp_path / "run", **SMALL | {"seeds": 2, "head": "gaussian"}
     )
     chosen = bundle(tmp_path / "run", tmp_path / "chosen", episodes=1)
-    assert chosen.temperature in choosing.TEMPERATURES
+    assert chosen.temperature in temperature.TEMPERATURES
     assert hm.load(tmp_path / "chosen").temperature == chosen.temperature
     named = bundle(tmp_path / "run", tmp_path / "named", seed=1, episodes=1)
     assert (named.seeds, named.temperature) == ((1,), TEMPERATURE)

@@ -27,10 +27,12 @@ from himatch.features import resolve_feature
 from himatch.files import read_rows, write_json
 from himatch.matching import MatchResult, Policy, load
 from himatch.matching.matching import match_targets
+from himatch.matching.temperature import best_temperature, rule, some_episodes, training_scores
 from himatch.nn.devices import find_device
 from himatch.nn.tensors import versions
 from himatch.policy import make_method
 from himatch.policy.run_folder import METRICS, RUN, seed_folder
+from himatch.targets import Demonstration
 from himatch.training import check_same, configure, train
 
 MODELS, FINISHED, LOCKS = "models", "finished.json", ".locks"
@@ -57,13 +59,13 @@ def _run_job(job: Job, out: Path, options: Options, quiet: bool) -> list[Path]:
     _keep_to_one_dataset(out, job, split.train.content_hash)
     if not job.method:
         return [write_result(out, _look_at(job, question, dataset, options)) for question in waiting]
-    policy, seconds = trained(job, split, out, options, quiet)
+    policy, facts = trained(job, split, out, options, quiet)
     alike: dict[tuple[str, str], list[Question]] = {}
     for question in waiting:
         alike.setdefault((SUITES[question.suite].targets, question.conditioning), []).append(question)
     written = []
     for questions in alike.values():
-        written += [write_result(out, r) for r in _answers(job, questions, policy, split, seconds, options)]
+        written += [write_result(out, r) for r in _answers(job, questions, policy, split, facts, options)]
     return written
 
 
@@ -119,8 +121,8 @@ def find_data(given: Path, job: Job) -> Path:
 # -- the model ------------------------------------------------------------------------------------------------------
 
 
-def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) -> tuple[Policy, float]:
-    """The job's policy, and how long its training took."""
+def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) -> tuple[Policy, dict[str, Any]]:
+    """The job's policy; how long its training took and, where it acts by chance, how its temperature was chosen."""
     folder, device, preset = out / MODELS / job.key, options.device, BUDGETS[options.budget].preset
     method = make_method(job.method, **dict(job.settings))
     overrides = {"steps": options.steps or BUDGETS[options.budget].steps, "head": options.head, **dict(job.overrides)}
@@ -139,14 +141,31 @@ def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) ->
             **overrides,
         )
         write_json(folder / FINISHED, {"seconds": read_rows(seed_folder(folder, 0) / METRICS)[-1]["seconds"]})
-    return load(folder, device=find_device(device)), float(json.loads((folder / FINISHED).read_text())["seconds"])
+    policy, facts = load(folder, device=find_device(device)), json.loads((folder / FINISHED).read_text())
+    if policy.agent.policy.sampled:
+        if "temperature" not in facts:
+            facts |= _temperature(policy, split, job.questions[0].feature, options)
+            write_json(folder / FINISHED, facts)
+        policy.temperature = facts["temperature"]
+    return policy, facts
+
+
+def _temperature(policy: Policy, split: Split, feature: str, options: Options) -> dict[str, Any]:
+    """A temperature for each model, lest one that suits some methods judge them all; by training episodes alone."""
+    chosen = some_episodes(policy.reference(feature))
+    targets = [Demonstration(split.train[i], f"training episode {i}") for i in chosen]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HimatchWarning)
+        scores = training_scores(policy, targets, feature, threads=options.threads)
+    tried = {f"{temperature:g}": round(float(np.mean(row)), 6) for temperature, row in scores.items()}
+    return {"temperature": best_temperature(scores), "tried": tried, "chosen_by": f"{feature}, {rule(targets)}"}
 
 
 # -- answers --------------------------------------------------------------------------------------------------------
 
 
 def _answers(
-    job: Job, questions: Sequence[Question], policy: Policy, split: Split, training: float, options: Options
+    job: Job, questions: Sequence[Question], policy: Policy, split: Split, facts: dict[str, Any], options: Options
 ) -> list[JobResult]:
     """Answers to questions about the same targets: rolled out once, compared on the feature of each question."""
     suite = SUITES[questions[0].suite]
@@ -178,7 +197,7 @@ def _answers(
     elapsed = time.perf_counter() - started
     found = dict(zip(features, results, strict=True))
     provenance = _provenance(split.train, options) | {
-        "training": {**policy.description["train"], **policy.description["model"], "seconds": training},
+        "training": {**policy.description["train"], **policy.description["model"], **facts},
         "method": policy.description["method"],
         "rollout_seconds": round(elapsed, 2),
         "device": torch.cuda.get_device_name(policy.device) if policy.device.type == "cuda" else "cpu",

@@ -11,10 +11,11 @@ from himatch.data.recipes import made_as
 from himatch.errors import HimatchError
 from himatch.files import new_folder, write_json
 from himatch.interchange.card import command
-from himatch.interchange.choosing import Choice, Progress, choose_seed, part_of
+from himatch.interchange.choosing import Choice, choose_seed
 from himatch.matching import Policy, load
 from himatch.matching.evaluation import evaluate, named_targets
 from himatch.matching.references import thin_references
+from himatch.matching.temperature import Progress, part_of
 from himatch.nn.tensors import read_tensors, write_tensors
 from himatch.policy import run_folder as files
 

@@ -6,27 +6,19 @@ Both are chosen on training episodes, so that held-out ones still judge them.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.split import ranked_groups
 from himatch.errors import HimatchError
 from himatch.files import reading
 from himatch.matching import Policy
+from himatch.matching.temperature import Progress, best_temperature, rule, some_episodes, training_scores
 from himatch.policy import run_folder as files
 from himatch.policy.baselines import TaskMethod
 from himatch.policy.methods import LearnedMethod
 from himatch.targets import EpisodeReference, Samples
-
-GROUP = 5  # episodes each: the best, those in the middle, and some spread over all
-ROLLOUTS = 5  # of every seed for each of these episodes
-START = 1  # other initial states than those of the evaluation that follows
-TEMPERATURES = (0.5, 0.7, 0.85, 1.0)  # the spread that a network learns holds its own errors, too
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -59,25 +51,13 @@ def choose_seed(policy: Policy, feature: str | None = None, progress: Progress |
             f"{policy.folder} holds no training episodes to choose one of its seeds by; name it (--seed)"
         )
     targets = training_targets(reference)
-    rule = f"mean W1 to {len(targets)} training episodes, {ROLLOUTS} rollouts each"
-    tried = TEMPERATURES if sampled else (policy.temperature,)
-    scores: dict[float, list[float]] = {}
-    before = policy.temperature
-    try:
-        for number, temperature in enumerate(tried):
-            policy.temperature = temperature
-            told = part_of(progress, number, len(tried))
-            results = policy.match_all(targets, episodes=ROLLOUTS, feature=feature, seed=START, progress=told)
-            scores[temperature] = np.mean([result.w1_per_seed for result in results], axis=0).tolist()
-    finally:
-        policy.temperature = before
+    scores = training_scores(policy, targets, feature, progress=progress)
     if not sampled:
-        return _lowest(policy, rule, scores[before])
-    best = min(scores, key=lambda temperature: float(np.mean(scores[temperature])))
+        return _lowest(policy, rule(targets), scores[policy.temperature])
+    best = best_temperature(scores)
     means = ", ".join(f"{temperature:g}: {np.mean(row):.4g}" for temperature, row in scores.items())
-    return replace(
-        _lowest(policy, f"{rule}, at temperature {best:g}, the best of {means}", scores[best]), temperature=best
-    )
+    told = f"{rule(targets)}, at temperature {best:g}, the best of {means}"
+    return replace(_lowest(policy, told, scores[best]), temperature=best)
 
 
 def training_targets(reference: EpisodeReference) -> list[Samples]:
@@ -86,29 +66,12 @@ def training_targets(reference: EpisodeReference) -> list[Samples]:
     return [Samples(values, f"training episode {episode}", len(values)) for episode, values in shown.items()]
 
 
-def some_episodes(reference: EpisodeReference) -> list[int]:
-    """The five with the largest total of the feature, the five in the middle of that order, five spread over others."""
-    totals = reference.totals.sum(axis=1)
-    ranked, order = ranked_groups(totals, GROUP), np.argsort(totals, kind="stable")
-    chosen = list(dict.fromkeys([*ranked["best"].tolist(), *ranked["middle"].tolist()]))
-    others = order[~np.isin(order, chosen)]
-    spread = np.linspace(0, len(others) - 1, min(GROUP, len(others))).round().astype(int)
-    return chosen + [int(episode) for episode in others[spread]]
-
-
 def episode_values(reference: EpisodeReference, episode: int) -> NDArray[np.float32]:
     """The feature of an episode, step by step, ``(T, d)``: the centres of its bins."""
     end = int(reference.lengths[: episode + 1].sum())
     indices = reference.indices[end - int(reference.lengths[episode]) : end]
     bins = reference.context.bins
     return bins.centers[np.arange(bins.dimensions), indices].astype(np.float32)
-
-
-def part_of(progress: Progress | None, number: int, parts: int) -> Progress | None:
-    """Progress of one of several equal parts of the work."""
-    if progress is None:
-        return None
-    return lambda done, total: progress(number * total + done, parts * total)
 
 
 def _by_loss(policy: Policy) -> Choice:
@@ -127,6 +90,6 @@ def _by_loss(policy: Policy) -> Choice:
     return _lowest(policy, f"{name}, since the run keeps no demonstrations", scores)
 
 
-def _lowest(policy: Policy, rule: str, scores: list[float]) -> Choice:
+def _lowest(policy: Policy, told: str, scores: list[float]) -> Choice:
     best = int(np.argmin(np.nan_to_num(scores, nan=np.inf)))
-    return Choice(policy.seeds[best], rule, dict(zip(policy.seeds, scores, strict=True)))
+    return Choice(policy.seeds[best], told, dict(zip(policy.seeds, scores, strict=True)))
