@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import errno
 import io
+import signal
+from collections.abc import Iterator
 
 import pytest
 
-from himatch.progress import progress_bar
+from himatch.progress import interruptible, progress_bar
 
 
 class Terminal(io.StringIO):
@@ -36,3 +39,47 @@ def test_a_bar_that_never_moved_leaves_nothing_before_an_error(
     assert shown(stream(), monkeypatch, moves=False, fails=True) == ""
     for moves, fails in ((True, True), (True, False), (False, False)):
         assert "rollouts" in shown(stream(), monkeypatch, moves=moves, fails=fails)
+
+
+def test_a_bar_on_a_terminal_that_closed_does_not_hide_why_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Terminal()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+
+    def closed(_: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def work() -> None:
+        with progress_bar("rollouts", 4) as update:
+            update(3, 1.0)
+            monkeypatch.setattr(stream, "write", closed)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+
+
+@pytest.fixture
+def hangup() -> Iterator[signal.Signals]:
+    """The signal of a terminal that closes; the tests themselves may run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield signal.SIGHUP
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_terminal_that_closes_asks_to_stop_however_often_it_says_so(hangup: signal.Signals) -> None:
+    with interruptible() as stopped:
+        signal.raise_signal(hangup)
+        assert stopped.is_set()
+        signal.raise_signal(hangup)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(hangup) == signal.SIG_DFL
+
+
+def test_under_nohup_a_terminal_may_close(hangup: signal.Signals) -> None:
+    signal.signal(hangup, signal.SIG_IGN)
+    with interruptible() as stopped:
+        signal.raise_signal(hangup)
+        assert not stopped.is_set()
+    assert signal.getsignal(hangup) == signal.SIG_IGN

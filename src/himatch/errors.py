@@ -31,7 +31,14 @@ class DataError(HimatchError):
 
 
 class TargetError(HimatchError):
-    """A target cannot be understood, or does not fit the feature it is meant for."""
+    """A target cannot be understood, or does not fit the feature it is meant for.
+
+    ``argument`` counts, from 0, to the one that is wrong among those that the target is made of, if it is one.
+    """
+
+    def __init__(self, reason: str, argument: int | None = None) -> None:
+        self.argument = argument
+        super().__init__(reason)
 
 
 class ExpressionError(TargetError):

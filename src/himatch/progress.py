@@ -6,11 +6,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # the terminal closes; Windows has no such signal
 
 
 @contextmanager
@@ -26,37 +28,56 @@ def progress_bar(
         TextColumn("{task.fields[rate]:,.0f} " + f"{unit}/s"),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
-    with Progress(*columns, console=Console(file=sys.stderr), disable=quiet) as progress:
-        task = progress.add_task(title, total=total, completed=done, note="", rate=0.0)
+    progress = Progress(*columns, console=Console(file=sys.stderr), disable=quiet)
+    task = progress.add_task(title, total=total, completed=done, note="", rate=0.0)
 
-        def update(done: int, rate: float, note: str = "", total: int | None = None) -> None:
-            progress.update(task, completed=done, note=note, rate=rate, total=total)
+    def update(done: int, rate: float, note: str = "", total: int | None = None) -> None:
+        progress.update(task, completed=done, note=note, rate=rate, total=total)
 
-        try:
-            yield update
-        except BaseException:
-            if progress.tasks[0].completed == done:  # a bar that never moved says nothing beside the error
-                progress.live.transient = progress.disable = True
-                progress.live.stop()
-            raise
+    progress.start()
+    stop = progress.stop
+    try:
+        yield update
+    except BaseException:
+        if progress.tasks[0].completed == done:  # a bar that never moved says nothing beside the error
+            progress.live.transient, stop = True, progress.live.stop
+        raise
+    finally:
+        with suppress(OSError):  # of a terminal that has closed; what is to be saved matters more
+            stop()
 
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """An event that SIGINT or SIGTERM sets; a second signal interrupts at once."""
+    """An event that SIGINT, SIGTERM or SIGHUP sets; a second signal interrupts at once."""
     stopped = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stopped
-        return
 
-    def handle(_: int, __: FrameType | None) -> None:
+    def stop() -> None:
         if stopped.is_set():
             raise KeyboardInterrupt
         stopped.set()
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with on_signals(stop, signal.SIGINT, signal.SIGTERM):
         yield stopped
+
+
+@contextmanager
+def on_signals(react: Callable[[], None], *numbers: signal.Signals) -> Iterator[None]:
+    """Call ``react`` at these signals and at SIGHUP, unless that is ignored (nohup). Only the main thread gets any."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, _: FrameType | None) -> None:
+        if number == HANGUP:  # the shell sends one and the system another; the second must not disturb the clearing up
+            signal.signal(number, signal.SIG_IGN)
+        react()
+
+    if HANGUP is not None and signal.getsignal(HANGUP) != signal.SIG_IGN:
+        numbers = (*numbers, HANGUP)
+    before = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -104,7 +104,7 @@ def test_a_file_that_cannot_grow_is_one_line(policy: Path, tmp_path: Path) -> No
     assert list(out.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "sets" / "set-v0"
     (tmp_path / "policy.py").write_text(
@@ -112,7 +112,7 @@ def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) ->
     )
     command = [sys.executable, "-m", "himatch", "data", "collect", "--task", "halfcheetah", "--out", str(out)]
     command += ["--policy", f"{tmp_path / 'policy.py'}:still", "--episodes", "100000"]
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # shells have background jobs ignore it
+    heard = functools.partial(signal.signal, number, signal.SIG_DFL)  # shells have background jobs ignore SIGINT
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=heard)
     deadline = time.monotonic() + 60
     while not out.parent.exists() and time.monotonic() < deadline:

@@ -56,9 +56,11 @@ def test_nonsense_gives_an_error_that_points_into_the_text(text: str) -> None:
     ("text", "position", "message"),
     [
         ("normal(5,1", 10, r"expected '\)'"),
-        ("normal(5,0)", 0, "positive"),
+        ("normal(5,0)", 9, "positive"),
+        ("0.5*point(1) + 0.5*normal( 1 , -0.2 )", 31, "positive"),
         ("normal(5)", 0, "takes 2 numbers"),
-        ("uniform(4,2)", 0, "low below high"),
+        ("normal(5,-1,2)", 0, "takes 2 numbers"),
+        ("uniform(4,2)", 10, "low below high"),
         ("0.5*normal(5,1)+0.4*normal(13,1)", 0, "add up to 0.9"),
         ("0.5*normal(5,1)+normal(13,1)", 16, "every part"),
         ("0.5*normal(5,1)+0.5*return(3)", 20, "cannot be part of a mixture"),
@@ -69,14 +71,16 @@ def test_nonsense_gives_an_error_that_points_into_the_text(text: str) -> None:
         ("", 0, "expected a target"),
         ("0.5 normal(1,1)", 4, r"expected '\*'"),
         ("shift(normal(1,1))", 17, "expected ','"),
-        ("shift(return(3), 1)", 0, "cannot shift"),
+        ("shift(return(3), 1)", 6, "cannot shift"),
+        ("patch(normal(1,1), goal(2, 3), 5)", 19, "cannot patch"),
+        ("patch(normal(1,1), normal(2,1), 0)", 32, "cannot take over at step 0"),
         ("joint(return(3))", 6, "one distribution"),
         ("shuffled(return(3))", 9, "only drawn"),
         ("patch(normal(1,1), normal(2,1), 2.5)", 32, "whole number"),
         ("demo('x.npz", 5, "never closed"),
         ("demo(, 3)", 5, "file name"),
         ("demo(nowhere.hdf5, 3)", 0, "no such file"),
-        ("return(1e999)", 7, "too large"),
+        ("return(1, 1e999)", 10, "too large"),
         ("(" * 60 + "normal(1,1)" + ")" * 60, 40, "too many brackets"),
         ("__import__('os')", 0, "unknown target"),
     ],
@@ -118,8 +122,10 @@ def test_files(tmp_path: Path, hopper: hm.TrajectoryDataset) -> None:
     target = hm.parse_target(f"demo({tmp_path}/set-v0, 3)", "hopper")
     context = Context(resolve_feature("x_velocity", hopper.task), hm.Bins((-5.0,), (5.0,)), 1000)
     np.testing.assert_array_equal(target.values(context), hopper[3].observations[:, [5]])
-    with pytest.raises(TargetError, match="there is no episode 20"):
-        hm.parse_target(f"demo({tmp_path}/set-v0, 20)")
+    text = f"demo({tmp_path}/set-v0, 20)"
+    with pytest.raises(ExpressionError, match="there is no episode 20") as caught:
+        hm.parse_target(text)
+    assert caught.value.position == text.index("20)")
 
 
 @pytest.mark.parametrize(

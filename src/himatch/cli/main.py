@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import FrameType
 from typing import Annotated, Protocol
 
 import tyro
@@ -27,6 +24,7 @@ from himatch.cli.quickstart import Quickstart
 from himatch.cli.report import Report
 from himatch.cli.train import Train
 from himatch.errors import HimatchError, HimatchWarning
+from himatch.progress import on_signals
 
 DESCRIPTION = (
     "Hindsight information matching: one policy, trained offline, that matches a return, a goal, "
@@ -104,7 +102,8 @@ def run(command: Command) -> int:
         warnings.simplefilter("always", HimatchWarning)
         warnings.showwarning = _show_warning
         try:
-            with _terminable():
+            # As Ctrl-C, so that what is half-written is removed; work that can be resumed has its own way.
+            with on_signals(_interrupt, signal.SIGTERM):
                 command.run()
         except HimatchError as error:
             print(f"himatch: {error}", file=sys.stderr)
@@ -115,21 +114,8 @@ def run(command: Command) -> int:
     return 0
 
 
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM acts like Ctrl-C, so that what is half-written is removed; work that can be resumed has its own way."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(_: int, __: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from himatch.data.checks import Column, flat_column, listed
 from himatch.errors import DataError, note
+from himatch.types import Array
 
 Flags = NDArray[np.bool_]
 
@@ -45,7 +46,7 @@ class EndFlags:
     @classmethod
     def read(cls, columns: Mapping[str, Column], where: str) -> EndFlags:
         """Read the flags among the columns."""
-        flags = {n: flat_column(c, n, where).astype(bool) for n, c in flag_columns(columns).items()}
+        flags = {n: _flags(flat_column(c, n, where), n, where) for n, c in flag_columns(columns).items()}
         terminals, timeouts, dones = (
             next((flags[name] for name in names if name in flags), None) for names in (TERMINATED, TRUNCATED, DONE)
         )
@@ -64,6 +65,17 @@ class EndFlags:
         if self.undecided and horizon is not None:
             ended &= np.diff(last, prepend=-1) < horizon
         return ended
+
+
+def _flags(values: Array, name: str, where: str) -> Flags:
+    """Numbers as flags; NaN would be true."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        raise DataError(
+            f"{where}: {name} hold NaN or infinity in step {int(np.argmin(finite))}; "
+            "write 1 there if an episode ended so, else 0"
+        )
+    return values.astype(bool)
 
 
 def stated_ends(columns: Mapping[str, Column], steps: int, where: str) -> Flags | None:

@@ -30,9 +30,9 @@ class Component:
         if len(self.parameters) != len(wanted):
             raise TargetError(f"{self.shape} takes {len(wanted)} numbers ({', '.join(wanted)})")
         if self.shape == "normal" and self.parameters[1] <= 0:
-            raise TargetError(f"a standard deviation must be positive, got {number(self.parameters[1])}")
+            raise TargetError(f"a standard deviation must be positive, got {number(self.parameters[1])}", 1)
         if self.shape == "uniform" and self.parameters[0] >= self.parameters[1]:
-            raise TargetError("uniform(low, high) needs low below high")
+            raise TargetError("uniform(low, high) needs low below high", 1)
 
     def __str__(self) -> str:
         return f"{self.shape}({','.join(map(number, self.parameters))})"

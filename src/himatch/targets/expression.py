@@ -62,6 +62,7 @@ class _Parser:
     def __init__(self, text: str, task: Task | str | None, held_out: HeldOut | None) -> None:
         self.text, self.task, self.held_out = text, task, held_out
         self.position = self.depth = 0
+        self.arguments: list[int] = []  # where those of the innermost function begin
 
     # -- characters ---------------------------------------------------------------------------------------------
 
@@ -90,8 +91,14 @@ class _Parser:
         self.position = match.end()
         return match.group()
 
+    def argument(self) -> int:
+        """Note where the next one begins."""
+        self.skip_space()
+        self.arguments.append(self.position)
+        return self.position
+
     def number(self, what: str) -> float:
-        start = self.position
+        start = self.argument()
         found = self.read(_NUMBER)
         if found is None:
             raise self.error(f"expected a number ({what})")
@@ -100,11 +107,9 @@ class _Parser:
         return float(found)
 
     def whole_number(self, what: str) -> int:
-        self.skip_space()
-        start = self.position
         value = self.number(what)
         if value != int(value) or value < 0:
-            raise self.error(f"expected a whole number that is not negative ({what})", start)
+            raise self.error(f"expected a whole number that is not negative ({what})", self.arguments[-1])
         return int(value)
 
     def numbers(self) -> tuple[float, ...]:
@@ -115,8 +120,7 @@ class _Parser:
 
     def path(self) -> str:
         """A file name: quoted, or everything up to the next comma or bracket."""
-        self.skip_space()
-        start = self.position
+        start = self.argument()
         quote = self.text[start : start + 1]
         if quote in ("'", '"'):
             end = self.text.find(quote, start + 1)
@@ -202,16 +206,20 @@ class _Parser:
         if name not in calls:
             raise self.error(f"unknown target {name!r}; known are {', '.join(sorted(calls))}", start)
         self.expect("(", f"after {name}")
+        outer, self.arguments = self.arguments, []
         try:
             item = calls[name]()
         except ExpressionError:
             raise
         except HimatchError as reason:  # a part that is wrong in itself: point at it
-            raise self.error(str(reason), start) from reason
+            wrong = reason.argument if isinstance(reason, TargetError) else None
+            raise self.error(str(reason), start if wrong is None else self.arguments[wrong]) from reason
+        self.arguments = outer
         self.expect(")", f"or a comma in {name}(...)")
         return item
 
     def inner(self) -> Target:
+        self.argument()
         return _as_target(self.expression())
 
     def shift(self) -> Target:
@@ -228,8 +236,7 @@ class _Parser:
     def joint(self) -> Target:
         parts = []
         while True:
-            self.skip_space()
-            start = self.position
+            start = self.argument()
             part = self.expression()
             if not isinstance(part, Distribution):
                 raise self.error("joint takes one distribution for each feature", start)
@@ -238,11 +245,9 @@ class _Parser:
                 return Synthetic(tuple(parts))
 
     def shuffled(self) -> Target:
-        self.skip_space()
-        start = self.position
         inner = self.inner()
         if not isinstance(inner, Synthetic):
-            raise self.error("only drawn distributions can be shuffled", start)
+            raise self.error("only drawn distributions can be shuffled", self.arguments[0])
         return replace(inner, shuffled=True, seed=self.whole_number("seed") if self.accept(",") else 0)
 
     def demo(self) -> Target:
@@ -250,7 +255,7 @@ class _Parser:
         episode = self.whole_number("episode") if self.accept(",") else 0
         dataset = load_dataset(path, self.task)
         if episode >= len(dataset):
-            raise TargetError(f"{path} has {len(dataset)} episodes, there is no episode {episode}")
+            raise TargetError(f"{path} has {len(dataset)} episodes, there is no episode {episode}", 1)
         return Demonstration(dataset[episode], f"demo({path}, {episode})")
 
     def heldout(self) -> Target:

@@ -264,7 +264,7 @@ class Shifted(Target):
     def __post_init__(self) -> None:
         # Only distributions are shifted in the paper; a return or goal is shifted by saying another number.
         if self.inner.matches != "distribution":
-            raise TargetError(f"cannot shift {self.inner.name}; give the number you mean instead")
+            raise TargetError(f"cannot shift {self.inner.name}; give the number you mean instead", 0)
 
     @property
     def name(self) -> str:
@@ -301,10 +301,10 @@ class Patched(Target):
 
     def __post_init__(self) -> None:
         if self.at is not None and self.at < 1:
-            raise TargetError(f"the second target cannot take over at step {self.at}")
-        for part in (self.first, self.second):
+            raise TargetError(f"the second target cannot take over at step {self.at}", 2)
+        for i, part in enumerate((self.first, self.second)):
             if part.matches != "distribution":
-                raise TargetError(f"cannot patch {part.name}; only distributions and demonstrations can be joined")
+                raise TargetError(f"cannot patch {part.name}; only distributions and demonstrations can be joined", i)
 
     @property
     def name(self) -> str:
