@@ -49,17 +49,19 @@ class Pick:
     conditioning: str = "open"
     budget: str | None = None
     steps: int | None = None
+    by_chance: bool = False
 
     def run(self, budget: str) -> Run:
         """The run to look for."""
-        return Run(canonical(self.method), self.conditioning, self.budget or budget, self.steps)
+        return Run(canonical(self.method), self.conditioning, self.budget or budget, self.steps, self.by_chance)
 
     @property
     def missing_name(self) -> str:
         """How it is called where it was not run."""
         steps = None if self.steps is None else f"{self.steps:,} steps"
         conditioning = None if self.conditioning == "open" else self.conditioning
-        return ", ".join(filter(None, (self.method, conditioning, self.budget, steps)))
+        chance = "by chance" if self.by_chance else None
+        return ", ".join(filter(None, (self.method, conditioning, self.budget, steps, chance)))
 
 
 class Found(NamedTuple):
