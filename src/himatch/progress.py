@@ -63,7 +63,10 @@ def interruptible() -> Iterator[threading.Event]:
 
 @contextmanager
 def on_signals(react: Callable[[], None], *numbers: signal.Signals) -> Iterator[None]:
-    """Call ``react`` at these signals and at SIGHUP, unless that is ignored (nohup). Only the main thread gets any."""
+    """Call ``react`` at these signals and at SIGHUP, but for those that are ignored (nohup, or in the background).
+
+    Only the main thread gets any.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -73,11 +76,16 @@ def on_signals(react: Callable[[], None], *numbers: signal.Signals) -> Iterator[
             signal.signal(number, signal.SIG_IGN)
         react()
 
-    if HANGUP is not None and signal.getsignal(HANGUP) != signal.SIG_IGN:
-        numbers = (*numbers, HANGUP)
-    before = {number: signal.signal(number, handle) for number in numbers}
+    asked = numbers if HANGUP is None else (*numbers, HANGUP)
+    heard = [number for number in asked if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heard}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def interrupt() -> None:
+    """As Ctrl-C."""
+    raise KeyboardInterrupt

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -223,6 +225,36 @@ def test_several_processes(cache: str, logs: Path, tmp_path: Path) -> None:
     outcomes = run_benchmark(["xvel"], tmp_path, chosen, workers=2, quiet=True)
     assert all(outcome.failure is None for outcome in outcomes)
     assert len(read_results([tmp_path])) == 2
+
+
+def test_sigterm_to_the_first_of_several_processes_stops_them_all(logs: Path, tmp_path: Path) -> None:
+    """They save what they train and leave; a job that waits is not begun."""
+    command = [
+        sys.executable,
+        "-m",
+        "himatch",
+        "benchmark",
+        "xvel",
+        "--tasks",
+        "hopper",
+        "--methods",
+        "cdt",
+        "dt",
+        "bc",
+    ]
+    command += ["--budget", "smoke", "--steps", "1000000", "--workers", "2", "--data", str(logs)]
+    process = subprocess.Popen([*command, "--out", str(tmp_path)], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while len(list((tmp_path / "models").glob("*/seed-0/metrics.jsonl"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    assert len(list((tmp_path / "models").glob("*/training.safetensors"))) == 2
+    assert len(list((tmp_path / "models").iterdir())) == 2
+    assert not (tmp_path / "failures").exists()
 
 
 def test_data_of_ones_own(tiny: None, cache: str, logs: Path, tmp_path: Path) -> None:

@@ -208,6 +208,7 @@ def test_names_of_episodes_may_be_words(tmp_path):
     ("ids", "complaint"),
     [
         ([0, 0, 1, 1, 0], "episode 0 comes back in step 4 after another one; sort the steps"),
+        ([0, 0, np.nan, 1, 1], "episode is NaN in step 2; give every step the number of its episode"),
         ([0, 0, 1], r"5 observations but episode has shape \(3,\)"),
         ([[0, 1]] * 5, "episode must hold one number a step"),
     ],

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import signal
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,12 +25,13 @@ from himatch.benchmark.running import MODELS, result_path, run_job
 from himatch.errors import HimatchError, one_line
 from himatch.files import check_target, new_file, reading, write_json
 from himatch.policy.run_folder import RUN
-from himatch.progress import progress_bar
+from himatch.progress import HANGUP, interrupt, on_signals, progress_bar
 from himatch.simulation.simulator import available_cpus
 
 Executor = Literal["local", "ray"]
 FAILURES, KIND = "failures", "benchmark.json"
 TRIES = 3  # of a job whose machine is lost
+INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ def run_benchmark(
         running = _on_ray(open_jobs, folder, options, workers, address)
     else:
         running = _in_processes(open_jobs, folder, options, workers)
-    with progress_bar("benchmark", len(jobs), len(outcomes), unit="jobs", quiet=quiet) as bar:
+    with closing(running), progress_bar("benchmark", len(jobs), len(outcomes), unit="jobs", quiet=quiet) as bar:
         started, before = time.perf_counter(), len(outcomes)
         for outcome in running:
             outcomes.append(outcome)
@@ -120,27 +124,48 @@ def _note_failure(folder: Path, job: Job, text: str) -> None:
         partial.write_text(text + "\n")
 
 
-def _in_turn(jobs: Sequence[Job], total: int, out: Path, options: Options, quiet: bool) -> Iterator[Outcome]:
+def _in_turn(jobs: Sequence[Job], total: int, out: Path, options: Options, quiet: bool) -> Generator[Outcome]:
     console = Console(stderr=True, quiet=quiet, highlight=False)
     for number, job in enumerate(jobs, start=total - len(jobs) + 1):
         console.print(f"[{number}/{total}] {job.key}", markup=False)
         yield Outcome(*attempt(job.as_json(), str(out), asdict(options), quiet))
 
 
-def _in_processes(jobs: Sequence[Job], out: Path, options: Options, workers: int) -> Iterator[Outcome]:
+def _in_processes(jobs: Sequence[Job], out: Path, options: Options, workers: int) -> Generator[Outcome]:
     share = max(1, available_cpus() // workers)
     options = replace(options, threads=options.threads or share)
-    context = get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=torch.set_num_threads, initargs=(share,)) as pool:
-        waiting = {pool.submit(attempt, job.as_json(), str(out), asdict(options)): job for job in jobs}
-        for future in as_completed(waiting):
-            try:
-                yield Outcome(*future.result())
-            except Exception as reason:  # the process itself was lost
-                yield Outcome(waiting[future].key, f"its process was lost ({type(reason).__name__})")
+    others = set(active_children())
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin, initargs=(share,)) as pool:
+        waiting = {pool.submit(_work, job.as_json(), str(out), asdict(options)): job for job in jobs}
+        try:
+            for future in as_completed(waiting):
+                try:
+                    yield Outcome(*future.result())
+                except Exception as reason:  # the process itself was lost
+                    yield Outcome(waiting[future].key, f"its process was lost ({type(reason).__name__})")
+        except BaseException:  # interrupted: trainings save and leave, what waits is not begun
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in set(active_children()) - others:
+                process.terminate()
+            raise
 
 
-def _on_ray(jobs: Sequence[Job], out: Path, options: Options, workers: int, address: str | None) -> Iterator[Outcome]:
+def _begin(threads: int) -> None:
+    """A process of its own waits for the word of the one that began it, though a terminal tells both."""
+    torch.set_num_threads(threads)
+    for number in filter(None, (signal.SIGINT, HANGUP)):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _work(job: str, out: str, options: dict[str, Any]) -> tuple[str, str | None]:
+    try:
+        with on_signals(interrupt, signal.SIGTERM):
+            return attempt(job, out, options)
+    except KeyboardInterrupt:
+        os._exit(INTERRUPTED)  # lest the pool hand it another job
+
+
+def _on_ray(jobs: Sequence[Job], out: Path, options: Options, workers: int, address: str | None) -> Generator[Outcome]:
     try:
         ray: Any = importlib.import_module("ray")
     except ImportError:

@@ -24,7 +24,7 @@ from himatch.cli.quickstart import Quickstart
 from himatch.cli.report import Report
 from himatch.cli.train import Train
 from himatch.errors import HimatchError, HimatchWarning
-from himatch.progress import on_signals
+from himatch.progress import interrupt, on_signals
 
 DESCRIPTION = (
     "Hindsight information matching: one policy, trained offline, that matches a return, a goal, "
@@ -103,7 +103,7 @@ def run(command: Command) -> int:
         warnings.showwarning = _show_warning
         try:
             # As Ctrl-C, so that what is half-written is removed; work that can be resumed has its own way.
-            with on_signals(_interrupt, signal.SIGTERM):
+            with on_signals(interrupt, signal.SIGTERM):
                 command.run()
         except HimatchError as error:
             print(f"himatch: {error}", file=sys.stderr)
@@ -112,10 +112,6 @@ def run(command: Command) -> int:
             print(f"himatch: {str(reason) or 'interrupted'}", file=sys.stderr)
             return 130
     return 0
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

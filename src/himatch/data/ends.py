@@ -91,6 +91,8 @@ def stated_ends(columns: Mapping[str, Column], steps: int, where: str) -> Flags 
     if columns[name].shape[:1] != (steps,):
         raise DataError(f"{where}: {steps} observations but {name} has shape {tuple(columns[name].shape)}")
     ids = flat_column(columns[name], name, where)
+    if (unknown := np.flatnonzero(ids != ids)).size:  # NaN, which is not even itself
+        raise DataError(f"{where}: {name} is NaN in step {unknown[0]}; give every step the number of its episode")
     ends = np.append(ids[1:] != ids[:-1], True)
     seen = set()
     for end in np.flatnonzero(ends):
