@@ -9,7 +9,6 @@ is how much the action error rises when the best of them are told the worst ones
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,10 @@ from unittest.mock import patch
 import torch
 
 import himatch as hm
+from himatch.files import read_rows
 from himatch.nn.stacked import Embedding
 from himatch.policy.normalizers import Scaling
+from himatch.policy.run_folder import METRICS, seed_folder
 from himatch.training.job import VALIDATION_EPISODES
 
 
@@ -31,22 +32,20 @@ class Unscaled(hm.CDT):
     scaling: ClassVar[Scaling] = "none"
 
 
-def unit_time(self: Embedding, model: int, generator: torch.Generator, _: float) -> None:
+@torch.no_grad()
+def unit_time(self: Embedding, model: int, generator: torch.Generator) -> None:
     """Start the time embedding as the public code does."""
-    with torch.no_grad():
-        self.weight[model].normal_(0.0, 1.0, generator=generator)
+    self.weight[model].normal_(0.0, 1.0, generator=generator)
 
 
 def measure(name: str, method: hm.CDT, split: hm.Split, steps: int) -> None:
+    count = min(VALIDATION_EPISODES, len(split.train) // 20)
+    drawn = hm.random_split(split.train, count / len(split.train), seed=0).held_out
+    validation = sorted(drawn, key=lambda t: t.total_reward)
     with tempfile.TemporaryDirectory() as folder:
         policy = hm.train(method, split, out=Path(folder) / "run", preset="cpu", steps=steps, quiet=True)
-        lines = (policy.folder / "seed-0" / "metrics.jsonl").read_text().splitlines()
-    best = min(json.loads(line)["validation"] for line in lines)
-    count = min(VALIDATION_EPISODES, len(split.train) // 20)
-    validation = sorted(
-        hm.random_split(split.train, count / len(split.train), seed=0).held_out, key=lambda t: t.total_reward
-    )
-    rise = policy.action_error(validation, validation[::-1]) / policy.action_error(validation) - 1
+        best = min(row["validation"] for row in read_rows(seed_folder(policy.folder, 0) / METRICS))
+        rise = policy.action_error(validation, validation[::-1]) / policy.action_error(validation) - 1
     print(f"{name}: validation error {best:.4f}, swap {rise[0]:+.0%}", flush=True)
 
 

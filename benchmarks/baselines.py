@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import mujoco
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from measuring import machine, rate
 from scipy.stats import spearmanr
 
 import himatch as hm
@@ -63,17 +63,6 @@ def split_of(data: hm.TrajectoryDataset) -> hm.Split:
 
 
 # -- speed ----------------------------------------------------------------------------------------------------------
-
-
-def rate(made: Engine, seconds: float) -> float:
-    """Steps a second, after compilation and warm-up."""
-    running = made.run(10**9)
-    for _ in range(2):
-        next(running)
-    start, first = time.perf_counter(), made.step
-    while time.perf_counter() - start < seconds:
-        next(running)
-    return (made.step - first) / (time.perf_counter() - start)
 
 
 def engines(name: str, split: hm.Split, stack: int, preset: str, device: torch.device) -> Iterator[tuple[str, Engine]]:
@@ -293,15 +282,14 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=("speed", "quality", "ablations"), default=["speed", "quality"])
     arguments = parser.parse_args()
     budget, device, begun = BUDGETS[arguments.budget], torch.device(arguments.device), time.perf_counter()
-    machine = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
     arguments.out.mkdir(parents=True, exist_ok=True)
     count = arguments.episodes or budget.velocity_episodes
     data = hm.load_dataset(cached_dataset("cheetah-vel", arguments.out / "data", episodes=count, quiet=True))
     split = split_of(data)
     facts = {
-        "machine": machine,
+        "machine": machine(device),
         "date": datetime.date.today().isoformat(),
-        "versions": versions() | {"mujoco": mujoco.__version__},
+        "versions": versions(),
         "data": {"episodes": len(data), "steps": data.steps, "hash": data.content_hash, "train": len(split.train)},
         "budget": arguments.budget,
         "steps": arguments.steps or budget.steps,

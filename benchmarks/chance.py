@@ -17,8 +17,9 @@ import torch
 
 import himatch as hm
 from himatch.interchange.choosing import training_targets
+from himatch.matching.evaluation import named_targets
 from himatch.matching.temperature import TEMPERATURES
-from himatch.targets import Demonstration, Target
+from himatch.targets import Target
 
 
 def groups_of(policy: hm.Policy) -> dict[str, list[Target]]:
@@ -29,7 +30,7 @@ def groups_of(policy: hm.Policy) -> dict[str, list[Target]]:
         "others": [*shown[10:]],
     }
     if policy.held_out is not None:
-        groups["held-out"] = [Demonstration(e, f"episode {i}") for i, e in enumerate(policy.held_out)]
+        groups["held-out"] = [target for _, target in named_targets(policy, "heldout")]
     return groups
 
 

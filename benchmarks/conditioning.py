@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import himatch as hm
+from himatch.files import read_rows
+from himatch.policy.run_folder import METRICS, seed_folder
 
 
 def main() -> None:
@@ -48,8 +50,7 @@ def main() -> None:
                 quiet=True,
             )
             elapsed = time.perf_counter() - start
-            lines = (policy.folder / "seed-0" / "metrics.jsonl").read_text().splitlines()
-            rows = [json.loads(line) for line in lines]
+            rows = read_rows(seed_folder(policy.folder, 0) / METRICS)
             best = min(rows, key=lambda row: row["validation"])
             print(f"{text} {arguments.preset}: {elapsed:.0f} s for {arguments.seeds} seeds", flush=True)
             report(hm.load(policy.folder, weights="best"), split, "best", best)

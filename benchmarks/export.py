@@ -18,27 +18,13 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import torch
+from measuring import OBSERVATION, random_policy
 from numpy.typing import NDArray
 
 import himatch as hm
 
-OBSERVATION, ACTION = 17, 6
 ROUNDS, TURN = 5, 20  # of calls
 Act = Callable[[int, NDArray[np.float32]], NDArray[np.float32]]
-
-
-def make_policy(method: hm.policy.Method, preset: str, folder: Path) -> tuple[hm.Policy, hm.Trajectory]:
-    """A policy of that size, one step after its random start, and an episode to be told."""
-    rng = np.random.default_rng(0)
-    arrays = {
-        "observations": rng.normal(3, 3, size=(20_000, OBSERVATION)).astype(np.float32),
-        "actions": rng.uniform(-1, 1, size=(20_000, ACTION)).astype(np.float32),
-        "rewards": rng.normal(size=20_000).astype(np.float32),
-        "lengths": np.full(20, 1000),
-    }
-    data = hm.load_dataset(arrays, "halfcheetah")
-    out = folder / f"{method.name}-{preset}"
-    return hm.train(method, data, out=out, preset=preset, steps=1, device="cpu", quiet=True), data[0]
 
 
 def exported(policy: hm.Policy, episode: hm.Trajectory, path: Path) -> Act:
@@ -91,7 +77,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for method in (hm.CDT("x_velocity"), hm.BDT()):
             for preset in arguments.presets:
-                policy, episode = make_policy(method, preset, Path(folder))
+                policy, episode = random_policy(method, preset, Path(folder), episodes=20)
                 print(f"{method.name} {preset}", flush=True)
                 controller = policy.controller(episode)
                 sides: dict[str, Act] = {

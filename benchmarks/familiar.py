@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 import himatch as hm
-from himatch.targets import Demonstration, Target
+from himatch.matching.evaluation import named_targets
+from himatch.targets import Target
 
 
 def unseen(policy: hm.Policy) -> list[Target]:
@@ -49,7 +50,7 @@ def main() -> None:
         known = policy.normalizers
         groups = {"unseen targets": unseen(policy)}
         if policy.held_out is not None:
-            groups["held-out episodes"] = [Demonstration(e, f"episode {i}") for i, e in enumerate(policy.held_out)]
+            groups["held-out episodes"] = [target for _, target in named_targets(policy, "heldout")]
         for group, targets in groups.items():
             for name, used in (("z as it is", replace(known, familiar=None)), ("what is familiar of z", known)):
                 policy.normalizers = used

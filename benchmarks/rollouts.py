@@ -15,35 +15,24 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import gymnasium
 import numpy as np
 import torch
+from measuring import ACTION, OBSERVATION, machine, random_policy, their_model
 from torch import Tensor
 
 import himatch as hm
-from himatch.simulation.models import quiet_loading
+from himatch.tasks.notices import quiet_loading
 from himatch.training.config import configure
 
-OBSERVATION, ACTION = 17, 6
 Forward = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
-def make_policy(preset: str, folder: Path, device: str = "cpu") -> hm.Policy:
-    """A policy of that size, one step after its random start."""
-    rng = np.random.default_rng(0)
-    arrays = {
-        "observations": rng.normal(3, 3, size=(100_000, OBSERVATION)).astype(np.float32),
-        "actions": rng.uniform(-1, 1, size=(100_000, ACTION)).astype(np.float32),
-        "rewards": rng.normal(size=100_000).astype(np.float32),
-        "lengths": np.full(100, 1000),
-    }
-    data = hm.load_dataset(arrays, "halfcheetah")
-    hm.train(hm.CDT("x_velocity"), data, out=folder / preset, preset=preset, steps=1, device="cpu", quiet=True)
-    return hm.load(folder / preset, device=device)
+def make_policy(preset: str, folder: str, device: str = "cpu") -> hm.Policy:
+    return random_policy(hm.CDT("x_velocity"), preset, Path(folder), episodes=100, device=device)[0]
 
 
 def whole_evaluation(policy: hm.Policy, targets: int, episodes: int, steps: int, threads: int) -> float:
@@ -57,22 +46,7 @@ def whole_evaluation(policy: hm.Policy, targets: int, episodes: int, steps: int,
 
 
 def hugging_face(device: torch.device) -> Forward:
-    from transformers import DecisionTransformerConfig, DecisionTransformerModel
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        config = DecisionTransformerConfig(
-            state_dim=OBSERVATION,
-            act_dim=ACTION,
-            hidden_size=128,
-            max_ep_len=1000,
-            n_layer=3,
-            n_head=1,
-            n_positions=1024,
-            bos_token_id=None,
-            eos_token_id=None,
-        )
-    model = DecisionTransformerModel(config).to(device).eval()
+    model = their_model(device).eval()
 
     def forward(states: Tensor, actions: Tensor, told: Tensor, times: Tensor, mask: Tensor) -> Tensor:
         found: Tensor = model(
@@ -171,18 +145,17 @@ def main() -> None:
     if arguments.reference and arguments.preset != "paper":
         parser.error("--reference is of paper size; leave --preset as it is")
     device = torch.device(arguments.device)
-    name = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
-    print(f"{name}, torch {torch.__version__}", flush=True)
+    print(f"{machine(device)}, torch {torch.__version__}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         if arguments.latency:
             torch.set_num_threads(1)
             for preset in ("cpu", "fast", "paper"):
-                policy = make_policy(preset, Path(folder))
+                policy = make_policy(preset, folder)
                 for conditioning in ("open", "closed"):
                     p50, p99 = latencies(policy, conditioning, arguments.calls)
                     print(f"{preset} {conditioning}: p50 {p50:.2f} ms, p99 {p99:.2f} ms", flush=True)
             return
-        policy = make_policy(arguments.preset, Path(folder), arguments.device)
+        policy = make_policy(arguments.preset, folder, arguments.device)
         size = (arguments.targets, arguments.episodes)
         whole_evaluation(policy, *size, min(25, arguments.steps), arguments.threads)
         seconds = whole_evaluation(policy, *size, arguments.steps, arguments.threads)

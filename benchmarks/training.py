@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from measuring import ACTION, OBSERVATION, machine, rate, their_model
 
 import himatch as hm
 from himatch.policy.making import make_agent
@@ -21,7 +22,6 @@ from himatch.tasks import Task
 from himatch.training.config import configure
 from himatch.training.engine import Engine
 from himatch.training.job import Job
-from himatch.training.run import _split
 from himatch.training.windows import make_windows
 
 
@@ -29,46 +29,30 @@ def dataset(steps: int) -> hm.TrajectoryDataset:
     rng = np.random.default_rng(0)
     episodes = steps // 1000
     arrays = {
-        "observations": rng.normal(size=(episodes * 1000, 17)).astype(np.float32),
-        "actions": rng.uniform(-1, 1, size=(episodes * 1000, 6)).astype(np.float32),
+        "observations": rng.normal(size=(episodes * 1000, OBSERVATION)).astype(np.float32),
+        "actions": rng.uniform(-1, 1, size=(episodes * 1000, ACTION)).astype(np.float32),
         "lengths": np.full(episodes, 1000),
     }
-    task = Task("benchmark", 1000, 17, 6, -1.0, 1.0, features={"x_velocity": 8})
+    task = Task("benchmark", 1000, OBSERVATION, ACTION, -1.0, 1.0, features={"x_velocity": 8})
     return hm.load_dataset(arrays, task)
 
 
 def engine(data: hm.TrajectoryDataset, name: str, preset: str, stack: int, device: torch.device, **how: bool) -> Engine:
     method = make_method(name, **({"feature": "x_velocity"} if name in ("cdt", "dt") else {}))
     config = configure(preset)
-    job = Job.prepare(method, _split(data, None, "none"), config, tuple(range(stack)), Path("unused"))
+    job = Job.prepare(method, hm.data.named_split(data, "none"), config, tuple(range(stack)), Path("unused"))
     with job.relabelled() as (z, _):
         windows = make_windows(job.train, z, job.shape, job.normalizers(z), device)
     agent = make_agent(method, config.model, job.widths, job.seeds).to(device)
     return Engine(agent, windows, config.train, device, **how)
 
 
-def rate(made: Engine, seconds: float) -> float:
-    """Steps a second, after compilation and warm-up."""
-    running = made.run(10**9)
-    for _ in range(2):
-        next(running)
-    start, first = time.perf_counter(), made.step
-    while time.perf_counter() - start < seconds:
-        next(running)
-    return (made.step - first) / (time.perf_counter() - start)
-
-
 def hugging_face(batch: int, context: int, device: torch.device, seconds: float) -> float:
     """The reference implementation in a plain training loop, batch already on the device."""
-    from transformers import DecisionTransformerConfig, DecisionTransformerModel
-
-    config = DecisionTransformerConfig(
-        state_dim=17, act_dim=6, hidden_size=128, max_ep_len=1000, n_layer=3, n_head=1, n_positions=1024
-    )
-    model = DecisionTransformerModel(config).to(device).train()
+    model = their_model(device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=1e-4)
-    states = torch.randn(batch, context, 17, device=device)
-    actions = torch.rand(batch, context, 6, device=device) * 2 - 1
+    states = torch.randn(batch, context, OBSERVATION, device=device)
+    actions = torch.rand(batch, context, ACTION, device=device) * 2 - 1
     returns = torch.rand(batch, context, 1, device=device)
     times = torch.arange(context, device=device).expand(batch, -1)
     mask = torch.ones(batch, context, device=device)
@@ -114,8 +98,7 @@ def main() -> None:
     parser.add_argument("--reference", action="store_true", help="also time Hugging Face's model")
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
-    name = torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
-    print(f"{name}, torch {torch.__version__}, dataset of {arguments.steps:,} steps", flush=True)
+    print(f"{machine(device)}, torch {torch.__version__}, dataset of {arguments.steps:,} steps", flush=True)
     data = dataset(arguments.steps)
     for preset in arguments.preset:
         for method in arguments.methods:

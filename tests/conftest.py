@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,8 @@ settings.register_profile(
 )
 settings.load_profile("default")
 torch.set_num_threads(1)  # tests run side by side
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background; some tests interrupt themselves
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import himatch as hm
-from himatch.errors import HimatchError
+from himatch.errors import DataError, HimatchError
 
 values = arrays(np.float32, st.tuples(st.integers(1, 40), st.integers(1, 3)), elements=st.floats(-1e3, 1e3, width=32))
 
@@ -75,3 +75,8 @@ def test_the_last_of_the_most_bins_is_found() -> None:
 def test_wrong_width_is_refused() -> None:
     with pytest.raises(HimatchError, match="shape"):
         hm.Bins((0.0,), (1.0,)).indices(np.zeros((3, 2)))
+
+
+def test_episodes_of_different_widths_have_no_bins() -> None:
+    with pytest.raises(DataError, match="width 1 in episode 0 and 2 in episode 1"):
+        hm.Bins.fit([np.zeros((3, 1)), np.zeros((4, 2))])

@@ -10,7 +10,7 @@ from command_line import Run, assert_refused
 
 import himatch as hm
 from himatch.errors import DataError
-from himatch.files import check_picture, check_target, new_file, new_folder, write_json
+from himatch.files import add_row, check_picture, check_target, new_file, new_folder, read_rows, write_json
 
 
 @pytest.fixture
@@ -114,15 +114,22 @@ def test_a_dataset_is_replaced_and_other_folders_are_not(tmp_path: Path, monkeyp
     (tmp_path / "empty").mkdir()
     replace_it(tmp_path / "empty")
     assert [(path / "packed.json").read_text() for path in (tmp_path / "data", tmp_path / "empty")] == ["new", "new"]
-    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "data").mkdir(parents=True)
+    (tmp_path / "thesis" / "data" / "metadata.json").write_text("{}")  # as many a project has
     (tmp_path / "thesis" / "chapter").write_text("one")
-    with pytest.raises(DataError, match="holds something else than a dataset"):
+    with pytest.raises(DataError, match="not replaced: 'chapter' in it is no part of a dataset"):
         replace_it(tmp_path / "thesis")
+    dataset_in(tmp_path / "thesis" / "data", "old")
+    with pytest.raises(DataError, match=r"'metadata\.json' in it"):
+        replace_it(tmp_path / "thesis" / "data")
+    (tmp_path / "nothing").mkdir()
+    with new_folder(tmp_path / "nothing") as partial:  # what is empty is nobody's
+        dataset_in(partial, "new")
     monkeypatch.chdir(tmp_path / "data")
     for around in (Path(), Path("../data"), tmp_path):
         with pytest.raises(DataError, match="the folder that you are in"):
             replace_it(around)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "empty", "thesis"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "empty", "nothing", "thesis"]
 
 
 def test_an_interruption_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,3 +146,13 @@ def test_an_interruption_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.
         dataset_in(partial, "new")
     assert (target / "packed.json").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_rows_that_a_crash_cut_short_are_dropped(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    add_row(rows, {"step": 1})
+    for cut in (b'{"step', b"\xff\xfe\x00"):
+        rows.write_bytes(b'{"step": 1}\n' + cut)
+        assert read_rows(rows) == [{"step": 1}]
+    with pytest.raises(DataError, match="cannot be written, it is a folder"):
+        add_row(tmp_path, {"step": 1})

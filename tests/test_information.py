@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import himatch as hm
-from himatch.errors import DataError
+from himatch.errors import DataError, HimatchWarning
 from himatch.types import Array
 
 
@@ -104,3 +105,44 @@ def test_the_full_trajectory_is_a_code(hopper: hm.TrajectoryDataset) -> None:
 def test_nothing_to_relabel(hopper: hm.TrajectoryDataset) -> None:
     with pytest.raises(DataError):
         hm.return_based(hopper.task).relabel(hopper[:0])
+
+
+@pytest.mark.parametrize("make", [hm.distribution_based, hm.moment_based, hm.goal_based])
+def test_a_statistic_that_tells_nothing_is_noted(make: Callable[..., hm.InformationStatistic]) -> None:
+    task = hm.Task("flat", 50, features={"level": 0, "speed": 1})
+    rng = np.random.default_rng(0)
+    seen = [np.stack([np.full(20, 2.5), rng.normal(size=20)], axis=1) for _ in range(3)]
+    data = hm.load_dataset([hm.Trajectory(observations, np.zeros((20, 1))) for observations in seen], task)
+    with pytest.warns(HimatchWarning, match=r"^what is told of the feature 'level' is the same at every step"):
+        make(task, "level").fit(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(task, "speed").fit(data)
+
+
+@dataclass(frozen=True)
+class Means:
+    """An aggregator of a user's own: the mean of the rest, or by mistake of the whole episode or of the past."""
+
+    kind: ClassVar[str] = "means"
+    of: str = "rest"
+
+    def fit(self, features: Iterable[Array]) -> Means:
+        return self
+
+    def width(self, dimensions: int) -> int:
+        return dimensions
+
+    def __call__(self, phi: Array) -> Array:
+        counts = np.arange(1, len(phi) + 1)[:, None]
+        past, rest = np.cumsum(phi, axis=0) / counts, (np.cumsum(phi[::-1], axis=0) / counts)[::-1]
+        found = {"rest": rest, "past": past, "episode": np.broadcast_to(phi.mean(axis=0), phi.shape)}[self.of]
+        return found.astype(np.float32)
+
+
+def test_an_aggregator_that_looks_into_the_past_is_refused(hopper: hm.TrajectoryDataset) -> None:
+    feature = hm.resolve_feature("x_velocity", hopper.task)
+    hm.InformationStatistic(feature, Means()).fit(hopper)
+    for mistake in ("past", "episode"):
+        with pytest.raises(DataError, match=r"^aggregator 'means' looks into the past: .* for step 10 and later"):
+            hm.InformationStatistic(feature, Means(mistake)).fit(hopper)

@@ -52,6 +52,15 @@ def test_quickstart_interrupted_continued_and_again(
     assert hm.load_dataset(folder).content_hash == first.content_hash
 
 
+def test_an_interrupt_before_training_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stages, "make_dataset", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
+        stages.run_quickstart(tmp_path, episodes=16, steps=4)
+
+
 def test_too_few_episodes(tmp_path: Path) -> None:
     with pytest.raises(HimatchError, match="15"):
         stages.run_quickstart(tmp_path, episodes=3)

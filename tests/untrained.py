@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 import himatch as hm
+from himatch.data import named_split
 from himatch.matching import Policy
 from himatch.policy.making import make_agent
 from himatch.simulation import make_simulator, record
 from himatch.training.config import configure
 from himatch.training.job import Job
-from himatch.training.run import _split
 
 SMALL: dict[str, Any] = {"context": 5, "layers": 2, "width": 16}
 
@@ -24,7 +24,7 @@ def untrained(
 ) -> Policy:
     """A policy whose weights are large enough that every token moves its actions."""
     config = configure("cpu", method, **{**SMALL, **model})
-    job = Job.prepare(method, _split(data, None, "none"), config, seeds, folder)
+    job = Job.prepare(method, named_split(data, "none"), config, seeds, folder)
     job.write()
     with job.relabelled() as (z, _):
         normalizers = job.normalizers(z)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from himatch._version import __version__
@@ -127,9 +128,11 @@ __all__ = ["__version__", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'himatch' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"himatch.{_HOME[name]}"), name)
+    if name in _HOME:
+        return getattr(importlib.import_module(f"himatch.{_HOME[name]}"), name)
+    if not name.startswith("_") and find_spec(f"himatch.{name}") is not None:
+        return importlib.import_module(f"himatch.{name}")  # a room, for those who extend himatch
+    raise AttributeError(f"module 'himatch' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from himatch.errors import HimatchError
+from himatch.errors import DataError, HimatchError
 
 PAPER_BINS = 31  # Table dt_hyper
 MOST_BINS = int(np.iinfo(np.int16).max)  # indices are kept for every step of the data
@@ -40,8 +40,14 @@ class Bins:
     @classmethod
     def fit(cls, features: Iterable[NDArray[np.floating]], count: int = PAPER_BINS) -> Bins:
         """Span the minimum to the maximum of all rows of all ``(T, d)`` arrays."""
-        lows, highs = [], []
-        for phi in features:
+        lows: list[NDArray[np.floating]] = []
+        highs: list[NDArray[np.floating]] = []
+        for episode, phi in enumerate(features):
+            if lows and phi.shape[1:] != lows[0].shape:
+                raise DataError(
+                    f"the feature has width {lows[0].size} in episode 0 and {phi.shape[1]} in episode {episode}; it "
+                    "must have the same in all of them"
+                )
             lows.append(phi.min(axis=0))
             highs.append(phi.max(axis=0))
         if not lows:

@@ -20,7 +20,6 @@ from typing import Any
 from himatch.errors import DataError, HimatchError, one_line
 
 PICTURES = (".png", ".pdf", ".svg")
-OURS = ("data/metadata.json", "metadata.json", "packed.json")  # what a folder that himatch writes may hold
 
 # What h5py, NumPy, pyarrow and json raise for a damaged file. Programming errors (AttributeError, NameError) pass.
 _DAMAGE = (
@@ -51,8 +50,7 @@ def reading(where: str) -> Iterator[None]:
 def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """A temporary folder beside ``target`` that takes its name only when the block ends well.
 
-    ``overwrite`` replaces what himatch may have written: a file, an empty folder, or one with something of :data:`OURS`
-    in it.
+    ``overwrite`` replaces what himatch may have written: a file, or a folder that holds a dataset and nothing else.
     """
     target = target.absolute()
     check_free(target, overwrite)
@@ -81,16 +79,27 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def check_free(target: Path, overwrite: bool = False) -> None:
-    """Refuse a folder that may not be written, or not be replaced."""
+    """Refuse a folder that may not be written, or not be replaced; an empty one may be either."""
     if not target.exists():
         return
-    if not overwrite:
-        raise DataError(f"{target} exists already; choose another name or remove it first (--overwrite)")
     here = Path.cwd()
     if target.resolve() in (here, *here.parents):
         raise DataError(f"{target} is the folder that you are in, or one around it; name a folder to write")
-    if target.is_dir() and any(target.iterdir()) and not any((target / name).exists() for name in OURS):
-        raise DataError(f"{target} is not replaced: it holds something else than a dataset; choose another name")
+    if target.is_dir() and not any(target.iterdir()):
+        return
+    if not overwrite:
+        raise DataError(f"{target} exists already; choose another name or remove it first (--overwrite)")
+    if target.is_dir() and (others := _others(target)):
+        raise DataError(f"{target} is not replaced: {others[0]!r} in it is no part of a dataset; choose another name")
+
+
+def _others(folder: Path) -> list[str]:
+    """What in a folder belongs to no dataset that himatch writes: a Minari folder, or arrays to map."""
+    names = sorted(path.name for path in folder.iterdir())
+    if "packed.json" in names:
+        return [name for name in names if name != "packed.json" and not name.endswith(".npy")]
+    known = ["data"] if (folder / "data" / "metadata.json").is_file() else []
+    return [name for name in names if name not in known]
 
 
 @contextmanager
@@ -145,7 +154,7 @@ def writing(target: Path) -> Iterator[None]:
             errno.ENOTDIR: "a part of that path is a file, not a folder",
             errno.EEXIST: "a part of that path is a file, not a folder",
         }.get(reason.errno or 0, reason.strerror or str(reason))
-        raise DataError(f"{target}: cannot be written, {cause}; nothing was left behind") from reason
+        raise DataError(f"{target}: cannot be written, {cause}") from reason
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
@@ -158,10 +167,10 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     """The rows of a JSONL file; a last line cut short by a crash is dropped, and no file has no rows."""
     rows = []
     if path.is_file():
-        for line in path.read_text().splitlines():
+        for line in path.read_bytes().splitlines():
             try:
                 rows.append(json.loads(line))
-            except ValueError:
+            except ValueError:  # half a row, or bytes that are no text
                 break
     return rows
 
@@ -174,5 +183,5 @@ def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 def add_row(path: Path, row: dict[str, Any]) -> None:
     """Append a row to a JSONL file."""
-    with path.open("a") as file:
+    with writing(path), path.open("a") as file:
         file.write(json.dumps(row) + "\n")

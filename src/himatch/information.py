@@ -33,7 +33,7 @@ from himatch.aggregators import (
 )
 from himatch.bins import PAPER_BINS
 from himatch.data import TrajectoryDataset
-from himatch.errors import DataError
+from himatch.errors import DataError, note
 from himatch.features import Feature, resolve_feature
 from himatch.tasks import Task
 from himatch.types import Array, Trajectory
@@ -47,8 +47,33 @@ class InformationStatistic:
     aggregator: Aggregator
 
     def fit(self, dataset: Iterable[Trajectory]) -> InformationStatistic:
-        """The statistic with bin ranges and the like taken from training episodes."""
-        return InformationStatistic(self.feature, self.aggregator.fit(self.feature(t) for t in dataset))
+        """The statistic with bin ranges and the like taken from training episodes; a word if it tells nothing."""
+        fitted = InformationStatistic(self.feature, self.aggregator.fit(self.feature(t) for t in dataset))
+        first: Array | None = None
+        for z in map(fitted, dataset):  # as a rule no further than the first
+            if first is None:
+                fitted._check_anti_causal(self.feature(next(iter(dataset))), z)
+                first = z[0]
+            if (z != first).any():
+                return fitted
+        if first is not None:
+            note(
+                f"what is told of the feature {self.feature.name!r} is the same at every step of all training "
+                "episodes, so it tells a policy nothing; choose a feature that varies"
+            )
+        return fitted
+
+    def _check_anti_causal(self, phi: Array, z: Array) -> None:
+        """Refuse an aggregator that sees the past: trained with it, a policy is told what no target tells it."""
+        half = len(phi) // 2
+        moved = phi.copy()
+        moved[:half] += 1.0 + np.ptp(phi)
+        slack = 1e-4 * max(1.0, float(np.abs(z).max()))
+        if not np.allclose(self._aggregated(moved)[half:], z[half:], rtol=0.0, atol=slack):
+            raise DataError(
+                f"aggregator {self.aggregator.kind!r} looks into the past: what it gives for step {half} and later of "
+                f"an episode changes with earlier steps; row t may depend on steps t, t + 1, ... only"
+            )
 
     def __call__(self, trajectory: Trajectory) -> Array:
         """``z_t`` for every step of one trajectory, ``(T, k)``."""
@@ -59,10 +84,16 @@ class InformationStatistic:
         if len(dataset) == 0:
             raise DataError("there are no episodes to relabel")
         z, row = out, 0
-        for trajectory in dataset:
+        for episode, trajectory in enumerate(dataset):
             phi = self.feature(trajectory)
+            width = self.aggregator.width(phi.shape[1])
             if z is None:
-                z = np.empty((dataset.steps, self.aggregator.width(phi.shape[1])), dtype=np.float32)
+                z = np.empty((dataset.steps, width), dtype=np.float32)
+            if z.shape[1] != width:
+                raise DataError(
+                    f"feature {self.feature.name!r} has width {phi.shape[1]} in episode {episode} and another before; "
+                    "it must have the same in all of them"
+                )
             z[row : row + len(phi)] = self._aggregated(phi)
             row += len(phi)
         assert z is not None

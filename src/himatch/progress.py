@@ -49,7 +49,7 @@ def progress_bar(
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """An event that SIGINT, SIGTERM or SIGHUP sets; a second signal interrupts at once."""
+    """An event that SIGINT, SIGTERM or SIGHUP sets; a second Ctrl-C, or another of them, interrupts at once."""
     stopped = threading.Event()
 
     def stop() -> None:
@@ -72,7 +72,9 @@ def on_signals(react: Callable[[], None], *numbers: signal.Signals) -> Iterator[
         return
 
     def handle(number: int, _: FrameType | None) -> None:
-        if number == HANGUP:  # the shell sends one and the system another; the second must not disturb the clearing up
+        if (
+            number != signal.SIGINT
+        ):  # shells and systems send these more than once; that must not disturb the clearing up
             signal.signal(number, signal.SIG_IGN)
         react()
 

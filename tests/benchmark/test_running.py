@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -16,10 +17,12 @@ from typing import Any
 
 import pytest
 from command_line import Run, assert_refused
+from rich.console import Console
 
-from himatch.benchmark import BUDGETS, SUITES, Options, plan_jobs, read_results, run_benchmark
+from himatch.benchmark import BUDGETS, SUITES, Options, Outcome, plan_jobs, read_results, run_benchmark
 from himatch.benchmark import running as running_module
 from himatch.benchmark import suites as suites_module
+from himatch.benchmark.runner import show_outcomes
 from himatch.benchmark.suites import Budget
 from himatch.cli import main
 from himatch.data import make_dataset
@@ -61,7 +64,7 @@ def options(cache: str, **settings: object) -> Options:
 SHORT = {
     "xvel": {"tasks": ("hopper",)},
     "reward": {"tasks": ("hopper",)},
-    "synthetic": {"tasks": ("hopper",), "methods": ("cdt",), "conditionings": ("open", "closed", "planned")},
+    "synthetic": {"tasks": ("hopper",), "methods": ("cdt",), "conditioning": ("open", "closed", "planned")},
     "shift": {"tasks": ("hopper",), "methods": ("cdt",)},
     "return": {"tasks": ("hopper",)},
     "cheetah-vel": {"methods": ("dt", "meta-bc", "focal")},
@@ -182,6 +185,18 @@ def test_a_failure_is_listed_and_does_not_stop_the_rest(
     again = run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
     assert all(outcome.failure is None for outcome in again)
     assert not list((tmp_path / "failures").iterdir())
+
+
+def test_failures_are_shown_word_for_word() -> None:
+    shown = io.StringIO()
+    show_outcomes(
+        [Outcome("a"), Outcome("b", "no file /data/[old]/logs.hdf5, or none that can be read")],
+        Console(file=shown, width=40),
+    )
+    assert shown.getvalue().splitlines() == [
+        "1 of 2 jobs done",
+        "failed: b: no file /data/[old]/logs.hdf5, or none that can be read",
+    ]
 
 
 def test_another_head(tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,9 @@
 """``himatch data``: exit codes, one line for bad input, and what the commands print and write."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,6 +33,15 @@ def log(tmp_path):
 
 def test_version(run):
     assert run("--version") == (0, f"himatch {hm.__version__}\n", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("arguments", [["--version"], ["data", "list"]])
+def test_output_that_finds_a_full_disk_is_one_line(arguments):
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "himatch", *arguments]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (result.returncode, result.stderr) == (2, "himatch: the disk is full; the output cannot be written\n")
 
 
 def test_help(run):
@@ -71,6 +83,10 @@ def test_inspect_as_json(run, log):
 def test_inspect_shows_only_the_features_asked_for(run, log):
     _, out, _ = run("data", "inspect", log, "--feature", "x_velocity", "--feature", "obs[3]", "--json")
     assert [feature["name"] for feature in json.loads(out)["features"]] == ["x_velocity", "obs[3]"]
+
+
+def test_a_picture_of_no_kind_is_refused_before_data_is_read(run, tmp_path):
+    assert_refused(run("data", "inspect", tmp_path / "nowhere", "--plot", "log.bmp"), "must end in .png")
 
 
 def test_inspect_draws_a_picture(run, log, tmp_path):
@@ -117,7 +133,7 @@ def test_convert_overwrites_only_when_asked(run, log, tmp_path):
     (out / "precious").touch()
     assert_refused(run("data", "convert", log, out), "exists already", "--overwrite")
     assert (out / "precious").exists()
-    assert_refused(run("data", "convert", log, out, "--overwrite"), "holds something else than a dataset")
+    assert_refused(run("data", "convert", log, out, "--overwrite"), "'precious' in it is no part of a dataset")
     assert (out / "precious").exists()
     (out / "precious").unlink()
     for _ in range(2):  # an empty folder, and then a dataset

@@ -319,3 +319,20 @@ def assert_one_line(error: HimatchError, complaint: str, place: str) -> None:
     assert complaint in message
     assert place in message
     assert isinstance(error, ValueError)
+
+
+def test_a_link_to_nothing_is_no_missing_column(tmp_path):
+    path = write_columns(flat_columns(make_episodes()), tmp_path / "log.hdf5")
+    with h5py.File(path, "a") as file:
+        del file["rewards"]
+        file["rewards"] = h5py.ExternalLink("gone.hdf5", "rewards")
+    with pytest.raises(DataError, match=r"log\.hdf5: rewards is a link to something that is not there"):
+        hm.load_dataset(path, ARM)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("~nobody-here/log", "~nobody-here/log: no such"), ("a\nb", r"'a\\nb': no")]
+)
+def test_strange_names_are_one_line(name, shown):
+    with pytest.raises(DataError, match=rf"^{shown}.*$"):
+        hm.load_dataset(name)

@@ -211,11 +211,12 @@ def test_simulations_are_closed_when_collecting_is_refused(
     monkeypatch.setattr(Narrow, "closed", 0)
     gymnasium.register("Narrow-v0", Narrow, disable_env_checker=True, order_enforce=False)
     task = hm.Task("narrow", 4, 2 if wrong == "width" else 1, 1, env_id="Narrow-v0")
-    (tmp_path / "set-v0").mkdir()
+    if wrong == "out":
+        (tmp_path / "set-v0").touch()
     complaint = "observations have 1 numbers, task narrow has 2" if wrong == "width" else "exists already"
     with pytest.raises(hm.HimatchError, match=complaint):
         collect_dataset(task, lambda seen: seen, tmp_path / "set-v0", episodes=3, slots=3, quiet=True)
-    assert Narrow.closed == 3
+    assert Narrow.closed == (3 if wrong == "width" else 0)  # the folder is looked at before any is made
 
 
 def test_a_function_in_memory_cannot_be_made_deterministic(tmp_path: Path) -> None:
@@ -373,3 +374,11 @@ def test_without_stable_baselines_the_extra_is_named(tmp_path: Path, monkeypatch
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(hm.HimatchError, match=r"himatch\[sb3\]"):
         load_sb3_agent(tmp_path / "agent.zip")
+
+
+def test_a_policy_that_leaves_is_told_as_one_that_fails(tmp_path: Path) -> None:
+    def leaves(observations: np.ndarray) -> np.ndarray:
+        raise SystemExit(7)
+
+    with pytest.raises(hm.HimatchError, match="the policy leaves failed: SystemExit: 7"):
+        hm.collect_dataset("hopper", leaves, tmp_path / "set-v0", episodes=1, quiet=True)

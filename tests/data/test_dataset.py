@@ -248,9 +248,11 @@ def test_the_folder_of_another_source_is_refused(tmp_path):
 def test_a_folder_that_holds_something_else_is_not_touched(tmp_path):
     (tmp_path / "map").mkdir()
     (tmp_path / "map" / "thesis.tex").touch()
-    with pytest.raises(DataError, match="exists already"):
+    with pytest.raises(DataError, match="map holds something else than mapped arrays"):
         hm.load_dataset(write_npz(make_episodes(), tmp_path), ARM, mmap=tmp_path / "map")
     assert [path.name for path in (tmp_path / "map").iterdir()] == ["thesis.tex"]
+    (tmp_path / "empty").mkdir()
+    assert hm.load_dataset(tmp_path / "log.npz", ARM, mmap=tmp_path / "empty").mapped
 
 
 def test_nothing_is_left_behind_when_mapped_loading_fails(tmp_path):
@@ -412,7 +414,7 @@ def test_a_full_disk_is_one_line_where_arrays_are_mapped(hopper, tmp_path, monke
 
     folder = hm.write_minari(hopper, tmp_path / "set-v0")
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(DataError, match="the disk is full; nothing was left behind"):
+    with pytest.raises(DataError, match="the disk is full"):
         hm.load_dataset(folder, mmap=tmp_path / "mapped")
     assert [path.name for path in tmp_path.iterdir()] == ["set-v0"]
 
@@ -426,3 +428,11 @@ def test_mapped_data_is_checked_anew_for_another_range(tmp_path):
     assert hm.load_dataset(folder, task(2 * largest), mmap=tmp_path / "mapped").task.action_high == 2 * largest
     with pytest.raises(DataError, match="action"):
         hm.load_dataset(folder, task(largest / 2), mmap=tmp_path / "mapped")
+
+
+def test_notes_come_again_with_mapped_data(tmp_path):
+    task = dataclasses.replace(ARM, action_low=-0.1, action_high=0.1)
+    folder = hm.write_minari(hm.load_dataset(make_episodes(), ARM), tmp_path / "set-v0")
+    for _ in range(2):
+        with pytest.warns(HimatchWarning, match="clipped to the task's range"):
+            hm.load_dataset(folder, task, clip_actions=True, mmap=tmp_path / "mapped")

@@ -86,3 +86,13 @@ def test_a_generator_may_fill_its_arrays_anew(kind):
 def test_what_is_no_dataset_is_refused(source, complaint):
     with pytest.raises(DataError, match=complaint):
         hm.load_dataset(source, ARM)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_masked_cells_are_not_numbers(flat):
+    columns = flat_columns(make_episodes()) if flat else episode_dicts(make_episodes())[0]
+    columns["rewards"] = np.ma.masked_array(columns["rewards"], mask=False)
+    assert len(hm.load_dataset(columns if flat else [columns], ARM))
+    columns["rewards"][3] = np.ma.masked
+    with pytest.raises(DataError, match="rewards have masked cells"):
+        hm.load_dataset(columns if flat else [columns], ARM)

@@ -80,10 +80,18 @@ def test_one_of_several_versions_of_an_environment_is_not_guessed(root):
     assert hm.load_dataset("old-v0").env_id is None
 
 
-def test_a_name_without_a_version_gets_one(root):
-    hm.write_minari(hm.load_dataset(make_episodes(), ARM), root / "my log")
-    metadata = json.loads((root / "my log" / "data" / "metadata.json").read_text())
+def test_a_name_without_a_version_gets_one(tmp_path):
+    hm.write_minari(hm.load_dataset(make_episodes(), ARM), tmp_path / "my log")
+    metadata = json.loads((tmp_path / "my log" / "data" / "metadata.json").read_text())
     assert metadata["dataset_id"] == "my-log-v0"
+
+
+def test_what_minari_could_not_list_is_not_written_among_its_sets(root):
+    data = hm.load_dataset(make_episodes(), ARM)
+    with pytest.raises(DataError, match="call it log-v0"):
+        hm.write_minari(data, root / "log")
+    hm.write_minari(data, root / "log-v0")
+    assert list(minari.list_local_datasets()) == ["log-v0"]
 
 
 def test_a_selection_out_of_order_is_written_in_its_order(root):
@@ -166,12 +174,27 @@ def test_a_set_is_found_by_folder_data_folder_main_file_and_local_id(place, root
 
 
 def test_a_download_that_fails_is_one_line(root, monkeypatch):
-    def offline(dataset_id):
+    def offline(dataset_id, force_download):
         raise OSError("no route\nto host")
 
     monkeypatch.setattr(minari, "download_dataset", offline)
     with pytest.raises(DataError, match=r"^minari:a/b-v0 cannot be downloaded \(OSError: no route\); check .*$"):
         hm.load_dataset("minari:a/b-v0")
+
+
+def test_a_download_that_was_interrupted_is_done_again(root, monkeypatch):
+    folder = write_with_minari(make_episodes(), root)
+    (folder / "data" / "main_data.hdf5").rename(root / "kept")
+    asked = []
+
+    def fetch(dataset_id, force_download):
+        asked.append((dataset_id, force_download))
+        (root / "kept").rename(folder / "data" / "main_data.hdf5")
+
+    monkeypatch.setattr(minari, "download_dataset", fetch)
+    for _ in range(2):
+        assert len(hm.load_dataset("minari:arm/log-v0", ARM)) == 4
+    assert asked == [("arm/log-v0", True)]
 
 
 def test_an_unknown_id_says_where_it_looked(root):

@@ -67,7 +67,9 @@ def signal_after(count: int, method: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_run_folder(point_mass: Path, tmp_path: Path, stepped: Steps) -> None:
+    before = torch.random.get_rng_state()
     state = train(tmp_path / "run")
+    assert torch.equal(torch.random.get_rng_state(), before)  # the caller's random numbers go on as they would have
     assert stepped == [(True, 0)] * 5 + [(False, 2)] * 10  # 20 random transitions, then 40 to learn from
     assert (int(state["step"]), int(state["updates"])) == (60, 20)
     facts = json.loads((tmp_path / "run" / "run.json").read_text())

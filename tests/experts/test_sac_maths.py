@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from pretended_gpu import GPU, PretendedGPU
+from random_tensors import some
 from torch import Tensor
 from torch.distributions import Normal, TanhTransform, TransformedDistribution
 from torch.nn import functional
@@ -28,10 +29,6 @@ def actor(seed: int = 0) -> Actor:
     return made
 
 
-def some(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
 def some_experience(agents: int = 2, batch: int = 8, seed: int = 0) -> Experience:
     width = some(2, agents, batch, WIDTHS.observation, seed=seed)
     actions = torch.tanh(some(agents, batch, WIDTHS.action, seed=seed + 1))
@@ -50,7 +47,7 @@ def test_likelihood_is_that_of_a_squashed_gaussian() -> None:
     one = actor().double()
     seen, noise = 3.0 * some(2, 50, 5).double(), some(2, 50, 3, seed=1).double()
     actions, likelihood = one.sample(seen, noise)
-    mean, log_std = one(seen)
+    mean, log_std = one.gaussian(seen)
     oracle = TransformedDistribution(Normal(mean, log_std.exp()), [TanhTransform(cache_size=1)])
     squashed = torch.tanh(mean + log_std.exp() * noise)
     expected = oracle.log_prob(squashed)
@@ -104,7 +101,7 @@ def test_twin_critic_target_by_hand() -> None:
         found = sac.critic_loss(batch, noise)
         assert 0.0 < batch.terminated.mean() < 1.0
         for agent in range(2):
-            mean, log_std = (x[agent, :, : ACTIONS[agent]] for x in sac.actor(batch.next_observations))
+            mean, log_std = (x[agent, :, : ACTIONS[agent]] for x in sac.actor.gaussian(batch.next_observations))
             density = TransformedDistribution(Normal(mean, log_std.exp()), [TanhTransform()])
             action = torch.tanh(mean + log_std.exp() * noise[agent, :, : ACTIONS[agent]])
             likelihood = density.log_prob(action).sum(-1)

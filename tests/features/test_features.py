@@ -115,6 +115,7 @@ SEVERAL_STEPS: dict[str, FeatureFunction] = {
     "difference": lambda obs, act, rew: np.diff(obs[:, 0], prepend=obs[:1, 0]),
     "difference ahead": lambda obs, act, rew: np.diff(obs[:, 0], append=obs[-1:, 0]),
     "gradient": lambda obs, act, rew: np.gradient(obs[:, 0]) if len(obs) > 1 else np.zeros(1),
+    "mere gradient": lambda obs, act, rew: np.gradient(obs[:, 0]),
     "centred": lambda obs, act, rew: obs[:, 0] - obs[:, 0].mean(),
     "sum": lambda obs, act, rew: np.cumsum(rew),
     "clock": lambda obs, act, rew: np.arange(len(obs)),
@@ -150,3 +151,9 @@ def test_features_of_single_steps_are_known_whatever_the_rows(rows: np.ndarray, 
     for first in range(70 - batch):
         some = rows[first : first + 1 + first % batch]
         feature(some, some[:, :2], None if first % 3 else some[:, 0])
+
+
+def test_a_task_is_known_by_its_name(hopper: hm.TrajectoryDataset) -> None:
+    assert resolve_feature("x_velocity,reward", "hopper") == resolve_feature("x_velocity,reward", hopper.task)
+    with pytest.raises(TaskError, match="unknown task 'hoper'"):
+        resolve_feature("x_velocity", "hoper")

@@ -141,11 +141,12 @@ def test_methods_that_imitate_are_judged_by_their_loss(trained: Path, run: Run, 
     assert code == 0, err
     rule = "validation loss, since the run keeps no demonstrations"
     assert f"seed 1 out of 3, chosen by {rule} (0: 0.4, 1: 0.2, 2: 0.3)\n" in printed
-    (copy / "seed-2" / "metrics.jsonl").write_text("{")
+    losses = copy / "seed-2" / "metrics.jsonl"
+    losses.write_text("[1]\n")
     with pytest.raises(HimatchError, match=r"metrics.jsonl: cannot be read"):
         bundle(copy, tmp_path / "other")
-    (copy / "seed-2" / "metrics.jsonl").unlink()
-    with pytest.raises(HimatchError, match=r"metrics.jsonl is missing.*name one \(--seed\)"):
+    losses.unlink()
+    with pytest.raises(HimatchError, match=r"metrics.jsonl holds no losses.*name one \(--seed\)"):
         bundle(copy, tmp_path / "other")
     assert not (tmp_path / "other").exists()
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tyro
-from local_hub import LocalHub, local_hub
+from local_hub import LocalHub
 from untrained import untrained
 
 import himatch as hm
@@ -28,12 +27,6 @@ pytest.importorskip("huggingface_hub")  # an extra; make test has it
 
 NAME = "hf:somebody/hopper-cdt"
 SMALL = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}
-
-
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
-    with local_hub(tmp_path, monkeypatch) as hub:
-        yield hub
 
 
 @pytest.fixture

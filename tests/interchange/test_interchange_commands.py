@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import Run
-from local_hub import LocalHub, local_hub
+from local_hub import LocalHub
 from untrained import fallen_hoppers
 
 import himatch as hm
@@ -27,13 +26,6 @@ def data() -> hm.TrajectoryDataset:
 def trained(data: hm.TrajectoryDataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("interchange") / "run"
     return hm.train(hm.CDT("x_velocity"), hm.paper_split(data), out=folder, seeds=2, **SMALL).folder
-
-
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
-    pytest.importorskip("huggingface_hub")  # extras; make test has them
-    with local_hub(tmp_path, monkeypatch) as hub:
-        yield hub
 
 
 def test_export_prints_the_largest_difference(trained: Path, run: Run) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
+from document_blocks import ROOT, blocks
 from numpy.typing import NDArray
 from untrained import fallen_hoppers, untrained
 
@@ -18,7 +19,8 @@ import himatch as hm
 pytest.importorskip("onnxruntime")  # extras; make test has them
 pytest.importorskip("onnxscript")
 
-DOCS = Path(__file__).parents[2] / "docs" / "interchange.md"
+PAGE = "docs/interchange.md"
+DOCS = ROOT / PAGE
 
 
 class Robot:
@@ -42,8 +44,8 @@ class Robot:
         return seen, float(reward), terminated or truncated
 
 
-def blocks() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+def programs() -> list[str]:
+    return [block.code for block in blocks(PAGE) if block.language == "python"]
 
 
 def test_the_loop_steers_as_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +54,7 @@ def test_the_loop_steers_as_the_controller(tmp_path: Path, monkeypatch: pytest.M
     policy = untrained(hm.DT(), data, tmp_path / "run", layers=1)
     hm.export_onnx(policy, "policy.onnx")
     names: dict[str, object] = {}
-    setup, loop = blocks()
+    setup, loop = programs()
     exec(setup, names)
     for _ in range(2):  # nothing has to be cleared between episodes
         robot = Robot()
@@ -70,7 +72,7 @@ def test_the_loop_imitates_as_the_controller(tmp_path: Path, monkeypatch: pytest
     policy = untrained(hm.BDT(m=2, target_window=4), data, tmp_path / "run", layers=1)
     hm.export_onnx(policy, "policy.onnx")
     names: dict[str, object] = {}
-    exec(blocks()[0], names)
+    exec(programs()[0], names)
     (call,) = re.findall(r"`(act\(step, states=.*?)`", DOCS.read_text())
     demo, controller = data[2].observations, policy.controller(data[2])
     known = names | {"demo": demo, "T": len(demo), "S": 4}
@@ -81,7 +83,8 @@ def test_the_loop_imitates_as_the_controller(tmp_path: Path, monkeypatch: pytest
 
 def test_the_loop_needs_nothing_of_himatch() -> None:
     code = (
-        blocks()[0].partition("session =")[0] + "import sys; print('torch' in sys.modules or 'himatch' in sys.modules)"
+        programs()[0].partition("session =")[0]
+        + "import sys; print('torch' in sys.modules or 'himatch' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"

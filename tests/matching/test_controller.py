@@ -15,8 +15,9 @@ from untrained import fallen_hoppers, untrained
 import himatch as hm
 from himatch.errors import HimatchError
 from himatch.matching import Policy
-from himatch.matching.controller import Asked, Controller
+from himatch.matching.controller import Controller
 from himatch.rollout import EVALUATION_SEED, Conditioning
+from himatch.targets import Asked
 
 METHODS = {
     "bc": hm.BC(),
@@ -37,6 +38,24 @@ def data() -> hm.TrajectoryDataset:
 @pytest.fixture
 def policy(data: hm.TrajectoryDataset, tmp_path: Path) -> Policy:
     return untrained(hm.CDT("x_velocity"), data, tmp_path, seeds=(2, 7))
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("bc", "normal(1,0.5)"), ("cdt", "normal(1,0.5)"), ("dt", "return(40)"), ("cdt", [0.5, 1.0]), ("bdt", None)],
+)
+def test_actions_on_logged_episodes_under_any_target(
+    name: str, target: Asked | None, data: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    policy = untrained(METHODS[name], data, tmp_path, seeds=(2, 7))
+    asked = data[8] if target is None else target
+    logged = policy.actions(data[3], asked)
+    controller = policy.controller(asked, seed=7)
+    one = controller.act(data[3].observations[0])  # of the same past, so far
+    np.testing.assert_allclose(logged[1, 0], one, atol=2e-6)
+    error = policy.action_error([data[3]], [asked])
+    half = policy.normalizers.action_half.numpy()
+    np.testing.assert_allclose(error, np.square((logged - data[3].actions) / half).mean((1, 2)), rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -167,7 +168,10 @@ def test_targets_longer_than_the_horizon_end_with_it(data: hm.TrajectoryDataset,
     short = hm.load_dataset(list(data), replace(hm.get_task("hopper"), name="short-hopper", horizon=40))
     policy = untrained(hm.CDT("x_velocity"), short, tmp_path)
     long = hm.demo(episode(np.random.default_rng(0), 300, level=0.2))
-    result = policy.match(long, episodes=3)
+    with pytest.warns(
+        HimatchWarning, match=r"^demonstration lasts 300 steps, .* horizon of short-hopper, 40, .*\[:40\]"
+    ):
+        result = policy.match(long, episodes=3)
     assert result.lengths.max() <= 40
     assert len(result.values) == 300
 
@@ -199,3 +203,26 @@ def test_plotting(policy: Policy, data: hm.TrajectoryDataset, tmp_path: Path) ->
     result = policy.match(data[20], episodes=1)
     assert result.plot(tmp_path / "match.png").stat().st_size > 5000
     assert "w1" in repr(result)
+    for name in ("match.xyz", "match"):
+        with pytest.raises(HimatchError, match="a picture must end in"):
+            result.plot(tmp_path / name)
+
+
+# -- what is told of it afterwards ------------------------------------------------------------------------------
+
+
+def test_results_and_evaluations_as_plain_numbers(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    found = hm.evaluate(policy, [("logged", data[3]), ("drawn", "normal(0.3,0.1)")], episodes=2, seed=1)
+    first = found.results[0]
+    whole = json.loads(json.dumps(found.as_json()))
+    assert whole["targets"][0] == {
+        **json.loads(json.dumps(first.as_json())),
+        "group": "logged",
+        "episodes": 2,
+        "seed": 1,
+    }
+    assert first.as_json()["w1_per_seed"] == first.w1_per_seed.tolist()
+    assert list(found.summary) == ["logged", "drawn", "total"]
+    assert found.summary == whole["summary"]
+    assert found.summary["logged"]["mean"] == pytest.approx(first.w1)
+    assert repr(found).startswith(f"Evaluation({policy.folder}, 2 targets, mean error: logged {first.w1:.3f}, drawn ")

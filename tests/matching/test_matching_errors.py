@@ -47,10 +47,25 @@ def test_bad_input_is_said_in_one_line(policy: Policy, data: hm.TrajectoryDatase
         (lambda: policy.match("normal(0,1)", conditioning="shut"), "open, closed, planned, got 'shut'"),
         (lambda: policy.match("normal(0,1)", episodes=0), "at least one episode"),
         (lambda: policy.match("normal(0,1)", seed=-1), "must be 0 or more, got -1"),
+        (lambda: policy.match("normal(0,1)", episodes=1.5), "episodes must be a whole number, got 1.5"),  # type: ignore[arg-type]
+        (lambda: policy.match("normal(0,1)", seed=0.5), "seed must be a whole number, got 0.5"),  # type: ignore[arg-type]
         (lambda: policy.match_all([]), "no target"),
+        (lambda: policy.match_all("normal(0,1)"), "list of targets; a single one goes to match"),
+        (lambda: policy.match_all(data[0]), "list of targets; a single one goes to match"),  # type: ignore[arg-type]
+        (lambda: policy.match("heldout(9)"), r"no heldout\(9\) \(character 9 of"),
         (lambda: policy.match("normal(0,1)", feature="height"), r"nothing about the feature 'height' \(only x_vel"),
+        (lambda: policy.match("normal(0,1)", feature="hight"), "task hopper has no feature 'hight'; it has .*height"),
         (lambda: policy.match("normal(0;1)"), r"\^"),
         (lambda: policy.match(data[2], env="Hopper-v99"), "cannot make 'Hopper-v99'"),
+        (lambda: policy.match(data[2], env=3), r"a gymnasium\.Env \(no vector of them\), not int"),  # type: ignore[arg-type]
+        (lambda: policy.controller("normal(0,1)", batch=1.5), "batch must be a whole number"),  # type: ignore[arg-type]
+        (lambda: policy.controller("normal(0,1)", noise="a"), "noise must be a whole number"),  # type: ignore[arg-type]
+        (lambda: policy.actions(walker), r"steps of \(17, 6\) numbers, this policy reads \(11, 3\)"),
+        (lambda: policy.actions(data[0], walker), "shows observations of 17 numbers.*sees 11"),
+        (lambda: imitator.actions(data[0], "normal(0,1)"), "imitates demonstrations"),
+        (lambda: policy.score(data[0]), r"list of episodes .*, not Trajectory\("),  # type: ignore[arg-type]
+        (lambda: policy.score(policy.held_out), "list of episodes .*, not None"),  # type: ignore[arg-type]
+        (lambda: hm.evaluate(policy, ["normal(0,1)"]), "pairs of a group and a target"),  # type: ignore[list-item]
         (lambda: policy.only(3), "has the seeds 0, 5, not 3"),
     ):
         with pytest.raises(HimatchError, match=message) as caught:
@@ -74,7 +89,7 @@ def test_a_task_without_environment_cannot_be_rolled_out(data: hm.TrajectoryData
 
 def test_a_feature_the_run_does_not_hold_can_be_handed_over(policy: Policy, data: hm.TrajectoryDataset) -> None:
     one = policy.only(0)
-    one.add_reference(hm.EpisodeReference.of(data, resolve_feature("height", data.task), horizon=1000))
+    one.add_reference(hm.EpisodeReference.of(data, "height"))
     result = one.match(data[2], episodes=2, feature="height")
     np.testing.assert_array_equal(result.values, data[2].observations[:, [0]])
     np.testing.assert_array_equal(result.features[0][0], result.example.observations[:, [0]])
@@ -123,6 +138,33 @@ def test_an_environment_that_is_copied_is_said_to_be(policy: Policy, data: hm.Tr
     env = gymnasium.make("Hopper-v5")
     with pytest.warns(HimatchWarning, match="new copies of Hopper-v5"):
         policy.match(data[0], episodes=1, env=env)
+
+
+class Noisy(gymnasium.ObservationWrapper):  # type: ignore[type-arg]
+    """As people write them: it does not record what it was made with."""
+
+    def observation(self, observation: np.ndarray) -> np.ndarray:
+        return observation
+
+
+@pytest.mark.filterwarnings("ignore:rollouts play new copies")
+def test_an_environment_that_cannot_be_copied_says_what_to_hand_over(
+    policy: Policy, data: hm.TrajectoryDataset
+) -> None:
+    def make() -> gymnasium.Env:  # type: ignore[type-arg]
+        return Noisy(gymnasium.make("Hopper-v5"))
+
+    with pytest.raises(HimatchError, match=r"^no copy of Hopper-v5 .*hand over a function that makes it: env=lambda"):
+        policy.match(data[0], episodes=1, env=make())
+    assert policy.match(data[0], episodes=1, env=make).lengths.shape == (2, 1)
+
+
+@pytest.mark.parametrize("temperature", [-0.1, np.inf, np.nan, "warm", None])
+def test_a_temperature_is_a_number_from_0_up(temperature: object, policy: Policy) -> None:
+    before = policy.temperature
+    with pytest.raises(HimatchError, match=r"^the temperature must be a number from 0 up, got"):
+        policy.temperature = temperature  # type: ignore[assignment]
+    assert policy.temperature == before
 
 
 def test_normalizers_that_miss_something_are_one_line(tmp_path: Path) -> None:

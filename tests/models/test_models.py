@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,8 @@ def test_a_run_becomes_a_model(trained: Path, run: Run, tmp_path: Path) -> None:
     assert re.search(r"^targets: .*, interquartile mean \d+\.\d{3}$", printed, re.MULTILINE)
     code, printed, _ = run("models", "list", out.parent)
     assert (code, f'himatch match {out} --target "..." or himatch.load("{out}")' in printed) == (0, True)
+    shutil.copytree(out, tmp_path / "named" / "[bold]mine")
+    assert "[bold]mine" in run("models", "list", tmp_path / "named")[1]
     held_out = whole.held_out
     assert held_out is not None
     assert np.isfinite(model.match(hm.demo(held_out[0]), episodes=1, conditioning="planned", feature="x_velocity").w1)

@@ -23,7 +23,7 @@ def alone(module: torch.nn.Module, model: int) -> dict[str, torch.Tensor]:
     [
         (lambda k: Linear(k, 5, 7), torch.randn(3, 4, 2, 5)),
         (lambda k: LayerNorm(k, 5), torch.randn(3, 4, 2, 5)),
-        (lambda k: Embedding(k, 9, 4), torch.randint(9, (3, 6, 2))),
+        (lambda k: Embedding(k, 9, 4, 0.1), torch.randint(9, (3, 6, 2))),
         (lambda k: MLP(k, (5, 8, 3)), torch.randn(3, 4, 5)),
     ],
     ids=["linear", "norm", "embedding", "mlp"],

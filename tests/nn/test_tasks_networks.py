@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from random_tensors import some
 from torch import Tensor
 
 from himatch.nn.policy import initialize
 from himatch.nn.tasks import SquashedTaskPolicy, TaskEncoder, TaskPolicy, metric_loss
-
-
-def some(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def brute_force(codes: Tensor, tasks: Tensor) -> Tensor:

@@ -12,12 +12,19 @@ from numpy.typing import NDArray
 
 from himatch.benchmark.results import JobResult, TargetScore
 from himatch.benchmark.suites import usual_steps
+from himatch.report import Cell, Table
 
 BINS = 31
 CENTRE = {"halfcheetah": 8.0, "hopper": 2.5, "walker2d": 3.0, "cheetah-vel": 1.5, "ant": 3.0}
 QUALITY = {"Categorical DT": 0.1, "DT": 0.2, "BC (no-context)": 0.9, "Meta-BC": 0.3, "FOCAL": 0.5}
 KINDS = {"Categorical DT": "cdt", "DT": "dt", "BC": "bc", "Meta-BC": "meta-bc", "FOCAL": "focal", "BDT": "bdt"}
 KINDS |= {"DT-AE": "dt-ae", "DT-CPC": "dt-cpc", "DT-E2E": "dt-e2e"}
+
+
+def cell_of(table: Table, row: str, column: str) -> Cell:
+    """A cell by the name of its row and the key of its column."""
+    keys = [c.key for c in table.columns]
+    return next(r for r in table.rows if r.name == row).cells[keys.index(column)]
 
 
 class Place(NamedTuple):

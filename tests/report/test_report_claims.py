@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report_results import held_out, job, synthetic
+from report_results import cell_of, held_out, job, synthetic
 from scipy.stats import bootstrap
 
 from himatch.benchmark.results import JobResult
@@ -88,7 +88,7 @@ def test_the_lowest_of_five() -> None:
     assert found.other is not None
     assert (found.ours.name, found.other.name) == ("Categorical DT", "DT")
     table = build_tables(xvel())[0]
-    average = table.cell("Categorical DT", "average").ours
+    average = cell_of(table, "Categorical DT", "average").ours
     assert average is not None
     assert found.ours.figure == f"{average.mean:.3f} [{average.mean_low:.3f}, {average.mean_high:.3f}]"
 

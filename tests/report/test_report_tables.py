@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from report_results import Place, every_suite, held_out, job, synthetic
+from report_results import Place, cell_of, every_suite, held_out, job, synthetic
 
 from himatch.benchmark.results import JobResult
 from himatch.divergences import summarize
@@ -53,7 +53,7 @@ def test_averages_draw_the_models_of_each_task_apart() -> None:
             targets = [replace(t, w1=opposite if name == task or t.group == group else luck) for t in result.targets]
             jobs.append(replace(result, task=name, targets=targets))
         (table,) = build_tables(jobs)
-        score = table.cell("DT", column).ours
+        score = cell_of(table, "DT", column).ours
         assert score is not None
         return score.interval[1] - score.interval[0]
 
@@ -80,22 +80,22 @@ def test_cells(tables: dict[str, Table], results: list[JobResult]) -> None:
     table = tables["xvel_match_main"]
     hopper = one(results, "xvel", "hopper", "DT")
     expert = [w for t in hopper.targets if t.group == "expert" for w in t.w1]
-    cell = table.cell("DT", "hopper/expert")
+    cell = cell_of(table, "DT", "hopper/expert")
     assert cell.ours is not None
     assert cell.ours.mean == pytest.approx(np.mean(expert))
     assert cell.ours.std == pytest.approx(np.std(expert))
     assert cell.ours.count == 10
     assert cell.paper == (0.177, 0.053)
     assert cell.ratio == pytest.approx(np.mean(expert) / 0.177)
-    total = table.cell("DT", "hopper/total").ours
+    total = cell_of(table, "DT", "hopper/total").ours
     assert total is not None
     assert total.mean == pytest.approx(np.mean(hopper.scores()))
 
 
 def test_the_average_is_over_the_tasks_that_were_run(tables: dict[str, Table]) -> None:
     table = tables["xvel_match_main"]
-    totals = [table.cell("DT", f"{task}/total").ours for task in ("halfcheetah", "hopper")]
-    average = table.cell("DT", "average")
+    totals = [cell_of(table, "DT", f"{task}/total").ours for task in ("halfcheetah", "hopper")]
+    average = cell_of(table, "DT", "average")
     assert average.ours is not None
     assert average.ours.mean == pytest.approx(np.mean([t.mean for t in totals if t is not None]))
     assert average.paper is not None
@@ -106,7 +106,7 @@ def test_the_average_is_over_the_tasks_that_were_run(tables: dict[str, Table]) -
 def test_with_all_tasks_the_average_is_the_printed_one() -> None:
     tasks = ("halfcheetah", "hopper", "walker2d")
     (table,) = build_tables([job("xvel", task, "DT", "x_velocity", held_out()) for task in tasks])
-    assert table.cell("DT", "average").paper == (0.387, None)
+    assert cell_of(table, "DT", "average").paper == (0.387, None)
 
 
 def test_the_lowest_of_a_column_is_marked(tables: dict[str, Table]) -> None:
@@ -124,7 +124,7 @@ def test_alone_nothing_is_best() -> None:
 
 def test_missing_jobs_are_shown(tables: dict[str, Table]) -> None:
     table = tables["xvel_match_main"]
-    missing = table.cell("FOCAL", "hopper/total")
+    missing = cell_of(table, "FOCAL", "hopper/total")
     assert (missing.ours, missing.ratio) == (None, None)
     assert missing.paper == (0.970, 0.649)
     assert "Missing: Meta-BC; FOCAL." in table.notes
@@ -134,7 +134,7 @@ def test_a_method_without_one_task_has_no_average() -> None:
     jobs = [job("xvel", task, "DT", "x_velocity", held_out()) for task in ("halfcheetah", "hopper")]
     jobs.append(job("xvel", "hopper", "Categorical DT", "x_velocity", held_out()))
     (table,) = build_tables(jobs)
-    assert table.cell("Categorical DT", "average").ours is None
+    assert cell_of(table, "Categorical DT", "average").ours is None
     assert any("Categorical DT (halfcheetah)" in note for note in table.notes)
 
 
@@ -162,18 +162,18 @@ def test_the_reference_is_of_the_main_budgets_data() -> None:
         for method in ("Meta-BC", "FOCAL")
     ]
     (table,) = build_tables([smoke, *fast])
-    below = table.cell("Episode mixture", "hopper/total").ours
+    below = cell_of(table, "Episode mixture", "hopper/total").ours
     assert below is not None
     assert below.mean == pytest.approx(0.1)
     for name, known in (("DT, smoke", 0.9), ("Meta-BC, fast", 0.1)):
-        own = table.cell(name, "hopper/total").reference
+        own = cell_of(table, name, "hopper/total").reference
         assert own is not None
         assert own.mean == pytest.approx(known)
     assert "Episode mixture: not of the data of DT, smoke." in table.notes
     (table,) = build_tables(fast)
     assert not any("Episode mixture" in note for note in table.notes)
     (table,) = build_tables([smoke])
-    below = table.cell("Episode mixture", "hopper/total").ours
+    below = cell_of(table, "Episode mixture", "hopper/total").ours
     assert below is not None
     assert below.mean == pytest.approx(0.9)
 
@@ -192,23 +192,23 @@ def test_orderings_are_columns_and_conditionings_are_rows(tables: dict[str, Tabl
     assert [c.key for c in table.columns][:2] == ["halfcheetah/listed", "halfcheetah/shuffled"]
     assert [row.name for row in table.methods][:2] == ["Categorical DT", "Categorical DT, planned"]
     listed = [t.w1 for t in one(results, "synthetic", "hopper", "Categorical DT").targets if t.ordering == "listed"]
-    cell = table.cell("Categorical DT", "hopper/listed")
+    cell = cell_of(table, "Categorical DT", "hopper/listed")
     assert cell.ours is not None
     assert cell.ours.mean == pytest.approx(np.mean(listed))
-    assert table.cell("Categorical DT", "hopper/shuffled").paper is None
+    assert cell_of(table, "Categorical DT", "hopper/shuffled").paper is None
 
 
 def test_codes_and_literal_readings(tables: dict[str, Table]) -> None:
     short = [row.name for row in tables["unsupervised_xvel_16"].methods if not row.is_missing]
     assert short == ["DT-AE (joint)", "BDT (N=20)", "BDT (m=16, N=20, literal)"]
-    assert tables["unsupervised_xvel"].cell("DT-E2E (m=4)", "hopper/total").ours is not None
-    assert tables["unsupervised_xvel"].cell("BDT (m=16, N=20, literal)", "hopper/total").paper is None
+    assert cell_of(tables["unsupervised_xvel"], "DT-E2E (m=4)", "hopper/total").ours is not None
+    assert cell_of(tables["unsupervised_xvel"], "BDT (m=16, N=20, literal)", "hopper/total").paper is None
 
 
 def test_returns_come_with_scores_and_the_nearest_is_best(tables: dict[str, Table]) -> None:
     table = tables["imitation"]
     assert table.rows[-1].name == "Held-out"
-    goal = table.cell("Held-out", "hopper/expert").ours
+    goal = cell_of(table, "Held-out", "hopper/expert").ours
     assert goal is not None
     assert goal.mean == pytest.approx(3520)
     cells = {row.name: row.cells[2] for row in table.methods}
@@ -256,8 +256,8 @@ def test_training_for_longer_is_a_row_of_its_own() -> None:
     (table,) = build_tables(jobs)  # without a warning
     names = [row.name for row in table.methods if not row.is_missing]
     assert names == ["Categorical DT", "Categorical DT, 300,000 steps", "Meta-BC"]
-    assert table.cell("Categorical DT, 300,000 steps", "halfcheetah/total").ours is not None
-    assert table.cell("Categorical DT, 300,000 steps", "average").ours is None
+    assert cell_of(table, "Categorical DT, 300,000 steps", "halfcheetah/total").ours is not None
+    assert cell_of(table, "Categorical DT, 300,000 steps", "average").ours is None
     jobs.append(job("xvel", "hopper", "Meta-BC", "x_velocity", held_out(), budget="paper"))
     (table,) = build_tables(jobs)
     names = [row.name for row in table.methods if not row.is_missing]
@@ -276,10 +276,10 @@ def test_tasks_of_the_users_own_get_columns() -> None:
     jobs = [job("xvel", task, "DT", "x_velocity", targets) for task in ("hopper", "arm")]
     (table,) = build_tables(jobs)
     assert table.tasks == ("hopper", "arm")
-    assert table.cell("DT", "arm/total").ours is not None
-    assert table.cell("DT", "average").paper is None
+    assert cell_of(table, "DT", "arm/total").ours is not None
+    assert cell_of(table, "DT", "average").paper is None
     (only,) = build_tables([job("return", "arm", "DT", "reward", held_out())])
-    assert only.cell("DT", "arm/expert").normalized is None
+    assert cell_of(only, "DT", "arm/expert").normalized is None
 
 
 def test_no_results_no_tables() -> None:

@@ -147,3 +147,20 @@ def test_several_features_are_scored_jointly(hopper: hm.TrajectoryDataset) -> No
     cells, weights = bins.joint(target.values(reference.context))
     expected = wasserstein_joint(points, cells, mass, weights)
     assert mixture.w1 == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_dataset_knows_features_by_name_and_the_horizon(hopper: hm.TrajectoryDataset) -> None:
+    named = hm.EpisodeReference.of(hopper, "x_velocity")
+    assert named.context.feature == resolve_feature("x_velocity", "hopper")
+    assert named.context.horizon == hopper.task.horizon > hopper.lengths.max()
+    assert hm.EpisodeReference.of(list(hopper), named.context.feature).context.horizon == hopper.lengths.max()
+    with pytest.raises(hm.HimatchError, match=r"^which feature 'x_velocity' is .* hand over a dataset"):
+        hm.EpisodeReference.of(list(hopper), "x_velocity")
+
+
+def test_a_reference_takes_what_match_takes(reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset) -> None:
+    for asked in ("normal(1,0.5)", hopper[3], [0.5, 1.0, 1.5], "return(20)"):
+        target = hm.as_target(asked)  # type: ignore[arg-type]
+        assert reference.support(asked) == reference.support(target)  # type: ignore[arg-type]
+        assert reference.nearest(asked) == reference.nearest(target)  # type: ignore[arg-type]
+    assert reference.mixture("normal(1,0.5)") == reference.mixture(hm.parse_target("normal(1,0.5)"))

@@ -12,7 +12,7 @@ import himatch as hm
 from himatch.divergences import wasserstein_bins
 from himatch.errors import TargetError
 from himatch.features import resolve_feature
-from himatch.targets import Context, Drawn, Patched, Samples, Shifted
+from himatch.targets import Context, Drawn, Patched, Samples, Shifted, checked_values
 from himatch.targets.distribution import apportion
 
 TASK = hm.get_task("hopper")
@@ -127,9 +127,36 @@ def test_whatever_a_user_hands_over_becomes_a_target(hopper: hm.TrajectoryDatase
 
 
 def test_what_is_no_target_is_said_to_be_none(hopper: hm.TrajectoryDataset) -> None:
-    for wrong in (hopper, ["normal(1,1)", "normal(2,1)"], {"mean": 3}, None):
-        with pytest.raises(TargetError, match=r"^(a target is an expression|samples must be finite)"):
+    for wrong in (hopper, ["normal(1,1)", "normal(2,1)"], {"mean": 3}, None, 3.0):
+        with pytest.raises(TargetError, match=r"^a target is an expression, .*, not \w+; several"):
             hm.as_target(wrong)  # type: ignore[arg-type]
+
+
+class Own(hm.Target):
+    """A user's own target, whose values are what they are."""
+
+    name = "own"
+
+    def __init__(self, found: object) -> None:
+        self.found = found
+
+    def values(self, context: Context) -> np.ndarray:
+        return self.found  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        ([[1.0], [2.0]], r"\(T, d\), got list"),
+        (np.zeros(5), r"\(T, d\), got shape \(5,\)"),
+        (np.zeros((0, 1)), r"\(T, d\), got shape \(0, 1\)"),
+        (np.zeros((5, 2)), "2 columns, the feature x_velocity has 1"),
+        (np.array([[1.0], [np.nan]]), "NaN or infinity at step 1"),
+    ],
+)
+def test_what_a_target_of_ones_own_gives_is_looked_at(found: object, message: str) -> None:
+    with pytest.raises(TargetError, match=f"^own: its values .*{message}"):
+        checked_values(Own(found), CONTEXT)
 
 
 @given(st.integers(1, 400), st.integers(1, 60), st.integers(0, 9))

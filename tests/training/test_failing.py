@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import sys
@@ -21,10 +22,10 @@ from torch import Tensor
 
 import himatch as hm
 from himatch.errors import DataError, HimatchError
+from himatch.nn.devices import seeded
 from himatch.training import Interrupted, TrainingError, loop
 from himatch.training.config import BASELINE_PRESETS, PRESETS, TrainConfig
 from himatch.training.loop import look_every
-from himatch.training.run import _seeded
 
 TINY: dict[str, Any] = {
     **{"context": 3, "layers": 1, "width": 16, "dropout": 0.1, "batch_size": 8, "steps": 12, "preset": "cpu"},
@@ -154,11 +155,16 @@ def test_z_that_is_not_finite_is_refused_before_anything_is_written(
         ({"seed": [1, 2]}, r"seed must be a whole number, got \[1, 2\]"),
         ({"steps": "12"}, "steps must be a whole number"),
         ({"trackers": "abacus"}, "unknown tracker 'abacus'"),
+        ({"split": "half"}, "split must be"),
+        ({"split": "label:"}, "split must be"),
+        ({"split": 3}, "split must be"),
+        ({"seed": 10**23}, "seeds must be below"),
+        ({"task": "ant", "feature": "hight"}, "task ant has no feature 'hight'"),
     ],
 )
 def test_settings_are_checked_before_data_is_read(given: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(HimatchError, match=message):
-        hm.train(hm.DT(), "nowhere.hdf5", out=tmp_path / "run", **{**TINY, **given})
+        hm.train(hm.DT(given.pop("feature", "reward")), "nowhere.hdf5", out=tmp_path / "run", **{**TINY, **given})
     assert not (tmp_path / "run").exists()
 
 
@@ -169,6 +175,14 @@ def test_the_folder_is_looked_at_before_data_is_made(tmp_path: Path, run: Run) -
     (tmp_path / "file").touch()
     assert_refused(run(*command, "--out", tmp_path / "file" / "run"), "is a file, not a folder")
     assert_refused(run(*command, "--out", tmp_path / "new", "--seeds", 0), "at least 1")
+    assert_refused(run(*command, "--out", tmp_path / "new", "--split", "half"), "split must be")
+    assert_refused(run(*command, "--out", tmp_path / "new", "--task", "ant", "--feature", "hight"), "no feature")
+
+
+def test_the_feature_is_looked_at_before_data_is_made(bundled: Path, tmp_path: Path, run: Run) -> None:
+    command = ("train", "--method", "dt", "--out", tmp_path / "run", "--feature", "hight", "--data")
+    assert_refused(run(*command, "halfcheetah-medium + ant-medium"), "task halfcheetah has no feature 'hight'")
+    assert not (tmp_path / "cache").exists()
 
 
 def test_numbers_of_a_sweep(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
@@ -237,6 +251,46 @@ def test_trackers_are_closed_however_training_ends(
     assert tracked.count("finish") == 1
 
 
+def test_a_tracker_that_cannot_start_is_one_line(
+    tracked: list[str], hopper: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    def locked_out(**_: Any) -> None:
+        raise PermissionError("no key\nlog in first")
+
+    sys.modules["wandb"].init = locked_out  # type: ignore[attr-defined]
+    with pytest.raises(HimatchError, match=r"^the tracker wandb cannot be started \(PermissionError: no key\)$"):
+        hm.train(hm.BC(), hopper, out=tmp_path, trackers="wandb", **TINY)
+    hm.train(hm.BC(), hopper, out=tmp_path, **TINY)  # the folder is free
+
+
+def test_a_tracker_that_fails_does_not_stop_training(
+    tracked: list[str], hopper: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    def gone(values: dict[str, float], step: int) -> None:
+        tracked.append("gone")
+        raise ConnectionError("gone")
+
+    sys.modules["wandb"].log = gone  # type: ignore[attr-defined]
+    with pytest.warns(hm.HimatchWarning, match="wandb failed and is told no more"):
+        hm.train(hm.BC(), hopper, out=tmp_path, trackers="wandb", **TINY)
+    assert tracked == ["init", "gone", "finish"]
+
+
+def test_a_full_disk_in_mid_training_is_one_line(
+    hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Path.open
+
+    def full(self: Path, mode: str = "r", *more: Any, **named: Any) -> Any:
+        if mode == "a":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return opened(self, mode, *more, **named)
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(DataError, match=r"metrics\.jsonl: cannot be written, the disk is full"):
+        hm.train(hm.BC(), hopper, out=tmp_path, **TINY)
+
+
 def test_the_callers_random_numbers_go_on(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
@@ -251,7 +305,7 @@ def test_the_callers_random_numbers_go_on(hopper: hm.TrajectoryDataset, tmp_path
 def test_a_gpus_random_numbers_go_on_too(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = PretendedGPU(monkeypatch)
     monkeypatch.setattr(torch.cuda, "manual_seed", gpu.random.fill_)
-    with _seeded(7, GPU):
+    with seeded(7, GPU):
         assert gpu.random.item() == 7
     assert gpu.random.item() == 0
 

@@ -26,3 +26,17 @@ def test_a_feature_that_fails_only_matters_to_those_who_match_it(hopper: hm.Traj
     with pytest.raises(hm.HimatchError, match="'double' failed with TypeError"):
         hm.train(hm.CDT("double"), data, out=tmp_path / "cdt", **SMALL)
     assert not (tmp_path / "cdt").exists()
+
+
+@pytest.mark.parametrize("method", [hm.CDT("uneven"), hm.DT("uneven")])
+def test_a_feature_has_one_width_in_all_episodes(
+    method: hm.Method, hopper: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    task = hm.Task("uneven-logs", 100, features={"uneven": lambda obs, act, rew: obs[:, : 1 + len(obs) % 2]})
+    data = hm.load_dataset(list(hopper), task)
+    with pytest.raises(hm.HimatchError, match="it must have the same in all of them"):
+        hm.train(method, data, out=tmp_path / "run", **SMALL)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(hm.HimatchError, match="width 1 in episode 0 and 2 in episode 1"):
+        hm.inspect_dataset(data, ("uneven",))
+    assert list(hm.inspect_dataset(data).failed) == ["uneven"]

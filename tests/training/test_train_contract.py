@@ -77,6 +77,7 @@ def test_an_interrupted_run_ends_in_the_same_bits(
         with pytest.raises(Interrupted, match="--resume"):
             hm.train(method, hopper, out=parts, seeds=2, quiet=True, resume=(parts / "run.json").exists(), **TINY)
         monkeypatch.undo()
+    assert (parts / "loss.png").exists() == (parts / "seed-0" / "metrics.jsonl").exists()  # FOCAL has none yet
     hm.train(method, hopper, out=parts, seeds=2, quiet=True, resume=True, **TINY)
     for seed in (0, 1):
         for kind in ("last", "best"):
@@ -194,7 +195,12 @@ def test_matching_needs_no_dataset(hopper: hm.TrajectoryDataset, tmp_path: Path)
     [
         (lambda d, o: hm.train(hm.CDT("hight"), d, out=o), "no feature 'hight'"),
         (lambda d, o: hm.train(hm.DT(), d, out=o, context=500), "longer than every episode"),
-        (lambda d, o: hm.CDT(bins=1), "at least two bins"),
+        (lambda d, o: hm.CDT(bins=1), "2 to 32767 bins, got 1"),
+        (lambda d, o: hm.CDT(bins=100_000), "2 to 32767 bins"),
+        (lambda d, o: hm.DTAE(coefficient=float("nan")), "coefficient must be finite"),
+        (lambda d, o: hm.train(hm.DT(), d, out=o, learning_rate=float("inf")), "learning_rate must be finite"),
+        (lambda d, o: hm.train(hm.DT(), d, out=o, weight_decay=float("inf")), "weight_decay must be finite"),
+        (lambda d, o: hm.train(hm.DT(), d, out=o, preset=["cpu"]), "unknown preset"),
         (lambda d, o: hm.train("cdt", d, out=o), "takes a method"),
         (lambda d, o: hm.train(hm.CDT, d, out=o), "takes a method"),
         (lambda d, o: hm.BDT(m=0), "m = 0"),
@@ -233,6 +239,20 @@ def test_resuming_something_else_is_refused(hopper: hm.TrajectoryDataset, tmp_pa
     (tmp_path / "other" / "thesis.tex").touch()
     with pytest.raises(DataError, match="not a run folder"):
         hm.train(hm.DT(), hopper, out=tmp_path / "other", quiet=True, **TINY)
+
+
+@pytest.mark.parametrize("method", [hm.CDT("x"), hm.DT("x"), hm.GoalDT("x")])
+def test_a_feature_that_has_changed_is_another_training(
+    method: hm.Method, hopper: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    def data(feature: object) -> hm.TrajectoryDataset:
+        return hm.load_dataset(list(hopper), hm.Task("rig", 100, features={"x": feature}))  # type: ignore[dict-item]
+
+    hm.train(method, data(5), out=tmp_path, quiet=True, **TINY)
+    hm.train(method, data(5), out=tmp_path, quiet=True, resume=True, **TINY)
+    for other in (lambda obs, act, rew: 3 * obs[:, 5], lambda obs, act, rew: obs[:, 5:7]):
+        with pytest.raises(DataError, match="was trained with another feature 'x'"):
+            hm.train(method, data(other), out=tmp_path, quiet=True, resume=True, **TINY)
 
 
 def test_what_a_killed_run_left_is_written_over(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
 
+from himatch.benchmark.results import file_name, result_path
 from himatch.benchmark.suites import BUDGETS, Suite, Variant, find_suites, rows_of
 from himatch.errors import HimatchError
+from himatch.nn.heads import Head
 from himatch.policy import METHODS
 from himatch.rollout import CONDITIONINGS
 
-HEADS = ("tanh", "gaussian")
 OWN_HEAD = ("focal",)
 """Methods with a head of their own, which are left out where another one is asked for."""
 CONDITIONED = {"open": None, "closed": ("cdt", "dt"), "planned": ("cdt",)}
@@ -29,12 +31,12 @@ class Options:
     steps: int | None = None
     tasks: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
-    conditionings: tuple[str, ...] = ("open",)
+    conditioning: tuple[str, ...] = ("open",)
     data: str | None = None
     cache: str | None = None
     device: str | None = None
     threads: int = 0
-    every: bool = False
+    all_variants: bool = False
     head: str | None = None
 
     def __post_init__(self) -> None:
@@ -43,11 +45,11 @@ class Options:
         for name in self.methods:
             if name not in METHODS:
                 raise HimatchError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
-        for name in self.conditionings:
+        for name in self.conditioning:
             if name not in CONDITIONINGS:
                 raise HimatchError(f"unknown conditioning {name!r}; known are {', '.join(CONDITIONINGS)}")
-        if self.head not in (None, *HEADS):
-            raise HimatchError(f"unknown head {self.head!r}; known are {', '.join(HEADS)}")
+        if self.head not in (None, *get_args(Head)):
+            raise HimatchError(f"unknown head {self.head!r}; known are {', '.join(get_args(Head))}")
         for name in ("seeds", "episodes", "steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -75,6 +77,10 @@ class Question:
     feature: str
     conditioning: str
 
+    def answer(self, out: Path, task: str) -> Path:
+        """Where its result lies."""
+        return result_path(out, self.suite, task, self.name, self.feature, self.conditioning)
+
 
 @dataclass(frozen=True)
 class Job:
@@ -93,10 +99,13 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Name of the model's folder."""
-        parts = [self.dataset, self.method]
-        parts += [f"{k}={v}" for k, v in (*self.settings, *self.overrides)]
-        return "".join(c if c.isalnum() or c in "-_.=" else "_" for c in "-".join(parts))
+        """Name of the model's folder. A dataset is split one way by all suites, so that the split need not be in it."""
+        settings = (f"{name}={value}" for name, value in (*self.settings, *self.overrides))
+        return file_name(self.dataset, self.method, *settings, kept="-_.=")
+
+    def open_questions(self, out: Path) -> list[Question]:
+        """What no result below a benchmark's folder answers yet."""
+        return [q for q in self.questions if not q.answer(out, self.task).is_file()]
 
     def as_json(self) -> str:
         """Plain text, so that a job can travel to another process or machine."""
@@ -119,16 +128,15 @@ def plan_jobs(names: Sequence[str], options: Options) -> list[Job]:
     for task in options.tasks:
         if task not in known:
             raise HimatchError(f"no chosen suite has the task {task!r}; they have {', '.join(sorted(known))}")
-    models: dict[tuple[Any, ...], Job] = {}
+    models: dict[str, Job] = {}
     for suite in suites:
         for task in suite.tasks:
             if options.tasks and task not in options.tasks:
                 continue
             for job in _jobs(suite, task, options):
-                identity = (job.key, job.split)
-                before = models.get(identity)
+                before = models.get(job.key)
                 questions = job.questions if before is None else (*before.questions, *job.questions)
-                models[identity] = Job(**{**vars(job), "questions": tuple(dict.fromkeys(questions))})
+                models[job.key] = replace(job, questions=tuple(dict.fromkeys(questions)))
     if not models:
         raise HimatchError("nothing is left to do: these suites have none of the chosen tasks and methods")
     return list(models.values())
@@ -140,13 +148,13 @@ def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
         questions = tuple(Question(suite.name, "dataset", feature, "open") for feature in suite.features)
         return [Job(task, dataset, suite.split, "", (), (), questions)]
     jobs = []
-    for variant in rows_of(suite, options.budget, options.methods, every=options.every):
+    for variant in rows_of(suite, options.budget, options.methods, all_variants=options.all_variants):
         if options.head is not None and variant.method in OWN_HEAD:
             continue
         for feature in suite.features:
             asked = tuple(
                 Question(suite.name, variant.name, feature, conditioning)
-                for conditioning in options.conditionings
+                for conditioning in options.conditioning
                 if _applies(conditioning, variant)
             )
             if asked:

@@ -61,20 +61,24 @@ class JobResult:
     """Command, data (name, hash, episodes, steps, where from), training settings, environment id, versions, dates,
     seconds of training and of rollouts."""
 
-    @property
-    def key(self) -> str:
-        """Name of the file."""
-        text = "-".join((self.suite, self.task, self.method, self.feature, self.conditioning))
-        return "".join(c if c.isalnum() or c in "-_." else "_" for c in text.lower())
-
     def scores(self) -> list[list[float]]:
         """W1 of every target, per seed."""
         return [t.w1 for t in self.targets]
 
 
+def result_path(folder: Path, suite: str, task: str, method: str, feature: str, conditioning: str) -> Path:
+    """Where a result lies below a benchmark's folder."""
+    return folder / SCORES / f"{file_name(suite, task, method, feature, conditioning).lower()}.json"
+
+
+def file_name(*parts: str, kept: str = "-_.") -> str:
+    """Parts in a name that file systems take: letters, digits and what is ``kept``."""
+    return "".join(c if c.isalnum() or c in kept else "_" for c in "-".join(parts))
+
+
 def write_result(folder: Path, result: JobResult) -> Path:
     """Write a result, whole or not at all: small, and a target a line, so that two files can be compared by eye."""
-    path = folder / SCORES / f"{result.key}.json"
+    path = result_path(folder, result.suite, result.task, result.method, result.feature, result.conditioning)
     content = asdict(result)
     targets = [
         {name: _short(value, name) for name, value in target.items() if value is not None}

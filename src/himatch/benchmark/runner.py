@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Generator, Sequence
@@ -18,10 +18,11 @@ from typing import Any, Literal
 
 import torch
 from rich.console import Console
+from rich.text import Text
 
 from himatch.benchmark.jobs import Job, Options, plan_jobs
 from himatch.benchmark.results import SCORES
-from himatch.benchmark.running import MODELS, result_path, run_job
+from himatch.benchmark.running import MODELS, run_job
 from himatch.errors import HimatchError, one_line
 from himatch.files import check_target, new_file, reading, write_json
 from himatch.policy.run_folder import RUN
@@ -31,7 +32,6 @@ from himatch.simulation.simulator import available_cpus
 Executor = Literal["local", "ray"]
 FAILURES, KIND = "failures", "benchmark.json"
 TRIES = 3  # of a job whose machine is lost
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def run_benchmark(
     check_target(folder / KIND)
     folder.mkdir(parents=True, exist_ok=True)
     _keep_to_one_kind(folder / KIND, options)
-    open_jobs = [job for job in jobs if any(not result_path(folder, job, q).is_file() for q in job.questions)]
+    open_jobs = [job for job in jobs if job.open_questions(folder)]
     outcomes: list[Outcome] = [Outcome(job.key) for job in jobs if job not in open_jobs]
     if executor == "local" and workers == 1:
         return outcomes + list(_in_turn(open_jobs, len(jobs), folder, options, quiet))
@@ -150,19 +150,26 @@ def _in_processes(jobs: Sequence[Job], out: Path, options: Options, workers: int
             raise
 
 
+_STOPPED = threading.Event()
+
+
 def _begin(threads: int) -> None:
     """A process of its own waits for the word of the one that began it, though a terminal tells both."""
     torch.set_num_threads(threads)
     for number in filter(None, (signal.SIGINT, HANGUP)):
         signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda _, __: _STOPPED.set())
 
 
 def _work(job: str, out: str, options: dict[str, Any]) -> tuple[str, str | None]:
+    """As :func:`attempt`. A process that was told to stop stays, lest the pool end the others while they save."""
     try:
         with on_signals(interrupt, signal.SIGTERM):
-            return attempt(job, out, options)
+            if not _STOPPED.is_set():
+                return attempt(job, out, options)
     except KeyboardInterrupt:
-        os._exit(INTERRUPTED)  # lest the pool hand it another job
+        _STOPPED.set()
+    return Job.from_json(job).key, "interrupted"
 
 
 def _on_ray(jobs: Sequence[Job], out: Path, options: Options, workers: int, address: str | None) -> Generator[Outcome]:
@@ -203,4 +210,4 @@ def show_outcomes(outcomes: Sequence[Outcome], console: Console) -> None:
     failed = [outcome for outcome in outcomes if outcome.failure is not None]
     console.print(f"{len(outcomes) - len(failed)} of {len(outcomes)} jobs done", highlight=False)
     for outcome in failed:
-        console.print(f"failed: {outcome.key}: {outcome.failure}", style="red", highlight=False, soft_wrap=True)
+        console.print(Text(f"failed: {outcome.key}: {outcome.failure}", style="red"), soft_wrap=True)

@@ -51,7 +51,7 @@ def run_job(job: Job, out: Path, options: Options, *, quiet: bool = True) -> lis
 
 
 def _run_job(job: Job, out: Path, options: Options, quiet: bool) -> list[Path]:
-    waiting = [question for question in job.questions if not result_path(out, job, question).is_file()]
+    waiting = job.open_questions(out)
     if not waiting:
         return []
     dataset = job_dataset(job, options, quiet)
@@ -82,14 +82,6 @@ def _keep_to_one_dataset(out: Path, job: Job, digest: str) -> None:
                 "choose another --out (himatch report takes several folders)"
             )
         return
-
-
-def result_path(out: Path, job: Job, question: Question) -> Path:
-    """Where the answer to a question lies."""
-    empty = JobResult(
-        question.suite, job.task, question.name, question.feature, question.conditioning, "", [], 0, [], {}
-    )
-    return out / SCORES / f"{empty.key}.json"
 
 
 # -- data -----------------------------------------------------------------------------------------------------------
@@ -204,38 +196,41 @@ def _answers(
         "trained_with": policy.description["versions"],
     }
     return [
-        JobResult(
-            question.suite,
-            job.task,
-            question.name,
-            question.feature,
-            question.conditioning,
-            options.budget,
-            list(policy.seeds),
-            options.rollouts,
-            [_score(a, r) for a, r in zip(asked, found[question.feature], strict=True)],
-            provenance,
+        _result(
+            job,
+            question,
+            options,
+            seeds=list(policy.seeds),
+            episodes=options.rollouts,
+            targets=[_score(a, r) for a, r in zip(asked, found[question.feature], strict=True)],
+            provenance=provenance,
         )
         for question in questions
     ]
+
+
+def _result(job: Job, question: Question, options: Options, **found: Any) -> JobResult:
+    """The answer to a question, from what was found."""
+    named = question.suite, job.task, question.name, question.feature, question.conditioning, options.budget
+    return JobResult(*named, **found)
 
 
 def _score(asked: Asked, result: MatchResult) -> TargetScore:
     demonstration = asked.target.demonstration()
     rewarded = demonstration is not None and demonstration.rewards is not None
     return TargetScore(
-        asked.target.name,
-        asked.group,
-        _floats(result.w1_per_seed),
-        _floats(result.energy_per_seed),
-        _floats(result.returns.mean(1)),
-        _floats(result.lengths.mean(1)),
-        demonstration.total_reward if rewarded and demonstration is not None else None,
-        result.reference,
-        result.outside,
-        asked.shift,
-        asked.ordering,
-        histograms(
+        name=asked.target.name,
+        group=asked.group,
+        w1=_floats(result.w1_per_seed),
+        energy=_floats(result.energy_per_seed),
+        returns=_floats(result.returns.mean(1)),
+        lengths=_floats(result.lengths.mean(1)),
+        target_return=demonstration.total_reward if rewarded and demonstration is not None else None,
+        reference=result.reference,
+        outside=result.outside,
+        shift=asked.shift,
+        ordering=asked.ordering,
+        histograms=histograms(
             result.frame.bins, result.values, np.concatenate([result.pooled(k) for k in range(len(result.seeds))])
         ),
     )
@@ -263,27 +258,17 @@ def _look_at(job: Job, question: Question, dataset: TrajectoryDataset, options: 
         chosen = dataset[episodes]
         values = np.concatenate([feature(episode) for episode in chosen])
         target = TargetScore(
-            f"{group} episodes",
-            group,
-            [],
-            [],
-            _floats([chosen.returns.mean()]),
-            _floats([chosen.lengths.mean()]),
+            name=f"{group} episodes",
+            group=group,
+            w1=[],
+            energy=[],
+            returns=_floats([chosen.returns.mean()]),
+            lengths=_floats([chosen.lengths.mean()]),
             histograms=histograms(bins, values),
         )
         targets.append(target)
-    return JobResult(
-        question.suite,
-        job.task,
-        question.name,
-        question.feature,
-        question.conditioning,
-        options.budget,
-        [],
-        0,
-        targets,
-        _provenance(dataset, options),
-    )
+    provenance = _provenance(dataset, options)
+    return _result(job, question, options, seeds=[], episodes=0, targets=targets, provenance=provenance)
 
 
 def _provenance(dataset: TrajectoryDataset, options: Options) -> dict[str, Any]:

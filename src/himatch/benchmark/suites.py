@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from himatch.errors import HimatchError
 from himatch.policy import METHODS, make_method
@@ -207,13 +207,12 @@ def find_suites(names: tuple[str, ...]) -> list[Suite]:
     return [SUITES[name] for name in dict.fromkeys(chosen)]
 
 
-def rows_of(suite: Suite, budget: str, methods: tuple[str, ...], *, every: bool = False) -> list[Variant]:
-    """The rows that a budget includes, of the methods asked for; methods himatch does not have yet are left out."""
-    order: tuple[str, ...] = ("smoke", "fast", "paper")
+def rows_of(suite: Suite, budget: str, methods: tuple[str, ...], *, all_variants: bool = False) -> list[Variant]:
+    """The rows that a budget includes, or all, of the methods asked for."""
+    order = get_args(BudgetName)
     return [
         variant
         for variant in suite.variants
-        if variant.method in METHODS
-        and (not methods or variant.method in methods)
-        and (every or order.index(variant.from_budget) <= order.index(budget))
+        if (not methods or variant.method in methods)
+        and (all_variants or order.index(variant.from_budget) <= order.index(budget))
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Literal
 
 import tyro
@@ -62,21 +62,7 @@ class Benchmark:
 
         if self.executor == "local":  # the machines of a cluster have devices of their own
             find_device(self.device)
-        options = Options(
-            self.budget,
-            self.seeds,
-            self.episodes,
-            self.steps,
-            self.tasks,
-            self.methods,
-            self.conditioning,
-            self.data,
-            self.cache,
-            self.device,
-            self.threads,
-            self.all_variants,
-            self.head,
-        )
+        options = Options(**{field.name: getattr(self, field.name) for field in fields(Options)})
         try:
             outcomes = run_benchmark(
                 self.suites, self.out, options, executor=self.executor, workers=self.workers, address=self.address

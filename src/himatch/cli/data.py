@@ -97,8 +97,11 @@ class Inspect:
         from rich.console import Console
 
         from himatch.errors import HimatchWarning
+        from himatch.files import check_picture
         from himatch.inspection import inspect_dataset, plot_report, show_report
 
+        if self.plot is not None:
+            check_picture(Path(self.plot))  # before the data is read
         console = Console()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", HimatchWarning)
@@ -122,7 +125,8 @@ class Convert:
     """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv(.gz) or .parquet, or the name of a
     dataset that himatch makes (himatch data list); join several with +."""
     out: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
-    """Folder to write; Minari opens it by its name if the folder lies in Minari's dataset folder."""
+    """Folder to write; Minari opens it by its name if the folder lies in Minari's dataset folder and the name ends in a
+    version (-v0)."""
     overwrite: bool = False
     """Replace OUT if it exists."""
     loading: Loading = field(default_factory=Loading)
@@ -130,9 +134,9 @@ class Convert:
     def run(self) -> None:
         """Load and write."""
         from himatch.data import write_minari
-        from himatch.files import check_free
+        from himatch.data.writing import check_out
 
-        check_free(Path(self.out), self.overwrite)  # before the data is read
+        check_out(Path(self.out), self.overwrite)  # before the data is read
         dataset = self.loading.load(self.source)
         path = write_minari(dataset, self.out, overwrite=self.overwrite)
         print(f"{len(dataset)} episodes, {dataset.steps} steps, sha256 {dataset.content_hash[:16]} written to {path}")

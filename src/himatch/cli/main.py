@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -75,10 +76,10 @@ Program = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the program and exit: 0 done, 2 bad input, 130 interrupted."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments in (["--version"], ["-V"]):
-        print(f"himatch {__version__}")
-        sys.exit(0)
     try:
+        if arguments in (["--version"], ["-V"]):
+            print(f"himatch {__version__}", flush=True)
+            sys.exit(0)
         command: Command = tyro.cli(
             Program,
             prog="himatch",
@@ -86,13 +87,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
             args=arguments or ["--help"],
             config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
         )
-        sys.exit(run(command))
+        code = run(command)
+        sys.stdout.flush()
+        sys.exit(code)
     except KeyboardInterrupt:  # before the command had begun
         print("himatch: interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # somebody read enough of it (himatch ... | head)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         sys.exit(0)
+    except OSError as reason:  # of standard output (himatch ... > FILE); what commands write is caught where it is
+        if reason.errno != errno.ENOSPC:
+            raise
+        _silence()
+        print("himatch: the disk is full; the output cannot be written", file=sys.stderr)
+        sys.exit(2)
+
+
+def _silence() -> None:
+    """Nothing more goes to standard output, not even what Python has in hand when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run(command: Command) -> int:

@@ -49,14 +49,14 @@ class List:
             numbers = [f"{card.w1[group]:.3f}" if group in card.w1 else "" for group in groups]
             numbers += [f"{card.mixture['total']:.3f}", f"{card.size / 1e6:.1f}"]
             table.add_row(card.name, card.task, card.method, card.feature, *numbers)
-        console = Console(highlight=False) if sys.stdout.isatty() else Console(width=120, highlight=False)
+        console = Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False)
         console.print(table)
         for card in cards:
             if card.choice:
                 console.print(f"{card.name}: {card.choice}", soft_wrap=True)
         name = first.name if self.folder is None else str(Path(self.folder) / first.name)
         usage = f'himatch match {shlex.quote(name)} --target "..." or himatch.load("{name}") uses one'
-        console.print(usage, markup=False, soft_wrap=True)
+        console.print(usage, soft_wrap=True)
 
 
 @dataclass

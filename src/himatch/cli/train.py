@@ -124,6 +124,7 @@ class Train:
 
     def run(self) -> None:
         """Check the settings, then load, then train."""
+        from himatch.data.sources import task_made_for
         from himatch.policy import make_method
         from himatch.training import best_weights, make_plan, train
 
@@ -140,7 +141,8 @@ class Train:
             "trackers": self.track,
             **vars(self.overrides),
         }
-        make_plan(method, **settings)  # a mistake is said before any data is read
+        # A mistake is said before any data is read, or made.
+        make_plan(method, split=self.split, task=self.loading.task or task_made_for(self.data), **settings)
         if self.resume and not Path(self.out).exists():
             print(f"there is no run in {self.out} yet, so one begins", file=sys.stderr)
         data = self.loading.load(self.data)

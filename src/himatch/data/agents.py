@@ -79,7 +79,7 @@ class FunctionAgent:
                     returned = np.asarray(answer, dtype=np.float32)
             except HimatchError:
                 raise
-            except Exception as reason:  # somebody else's code: whatever it raises, say whose it is
+            except (Exception, SystemExit) as reason:  # somebody else's code: whatever it raises, say whose it is
                 raise HimatchError(f"the policy {self.name} failed: {one_line(reason)}") from reason
             if returned.shape != (len(seen), width):
                 raise HimatchError(

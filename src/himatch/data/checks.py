@@ -67,7 +67,9 @@ def listed(names: Iterable[object]) -> str:
 
 
 def as_array(values: Any, name: str, where: str) -> NDArray[Any]:
-    """Nested lists and tensors as an array; refuses what has no shape."""
+    """Nested lists and tensors as an array; refuses what has no shape, and what an array cannot hold."""
+    if np.ma.is_masked(values):
+        raise DataError(f"{where}: {name} have masked cells; fill them or leave those steps out")
     try:
         return np.asarray(values)
     except ValueError:

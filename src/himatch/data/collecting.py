@@ -15,7 +15,7 @@ from himatch.data.checks import observation_columns
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.making import recorded_dataset, recording_metadata, return_range
 from himatch.data.playing import even_slots, metered, reset_seeds
-from himatch.data.writing import write_folder
+from himatch.data.writing import check_out, write_folder
 from himatch.errors import DataError, note
 from himatch.files import new_folder
 from himatch.simulation import Behaviour, make_simulator
@@ -66,6 +66,7 @@ def collect_dataset(
     for what, number in (("episodes", episodes), ("slots", slots)):
         if number < 1:
             raise DataError(f"{what} must be at least 1, got {number}")
+    check_out(out, overwrite)
     starts = reset_seeds(seed, 0, episodes)
     agent = open_agent(policy, deterministic=deterministic, vecnormalize=vecnormalize)
     name = agent.facts["policy"]

@@ -29,6 +29,10 @@ def read_d4rl(path: Path, task: Task | None, allocate: Allocate) -> Packed:
         for name, item in file.items():
             if isinstance(item, h5py.Dataset):
                 columns[name] = item
+            elif item is None:
+                raise DataError(
+                    f"{where}: {name} is a link to something that is not there; copy the data into the file"
+                )
             elif name in ("observations", "actions"):
                 raise DataError(f"{where}: {name} is a dictionary; himatch handles continuous vectors only")
         return read_flat(columns, where, task, allocate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ from himatch.data.packed import (
 from himatch.data.pickles import read_pickle
 from himatch.data.sources import locate, split_sources
 from himatch.data.tables import is_csv_table, read_table
-from himatch.errors import DataError, note
+from himatch.errors import DataError, HimatchWarning, note
 from himatch.files import new_folder, reading
 from himatch.tasks import Task, get_task, task_names
 from himatch.types import Trajectory
@@ -97,11 +98,20 @@ def load_dataset(
                     "choose another folder for mmap"
                 )
             if facts["request"] == asked:
+                for said in facts.get("notes", ()):
+                    note(said)
                 stored = get_task(facts["task"]) if facts["task"] in task_names() else _anonymous_task(packed)
                 return TrajectoryDataset(packed, known or stored, source=asked["source"], env_id=facts["env_id"])
+    elif folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise DataError(f"{folder} holds something else than mapped arrays; choose another folder for mmap")
     with new_folder(folder, overwrite=(folder / MANIFEST).is_file()) as partial:
-        dataset = _load(source, known, clip_actions, columns, cache, in_folder(partial), scratch=partial)
-        facts = {"request": asked, "task": dataset.task.name, "env_id": dataset.env_id}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", HimatchWarning)
+            dataset = _load(source, known, clip_actions, columns, cache, in_folder(partial), scratch=partial)
+        notes = [str(w.message) for w in caught if issubclass(w.category, HimatchWarning)]
+        for said in notes:
+            note(said)
+        facts = {"request": asked, "task": dataset.task.name, "env_id": dataset.env_id, "notes": notes}
         save_manifest(partial, dataset._packed, facts)
     packed, _ = open_packed(folder)
     return TrajectoryDataset(packed, dataset.task, source=dataset.source, env_id=dataset.env_id)

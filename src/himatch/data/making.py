@@ -16,7 +16,7 @@ from himatch.data.dataset import TrajectoryDataset
 from himatch.data.episodes import pack_trajectories
 from himatch.data.playing import even_slots, metered, reset_seeds
 from himatch.data.recipes import Recipe, find_recipe
-from himatch.data.writing import write_folder
+from himatch.data.writing import check_out, write_folder
 from himatch.files import new_folder
 from himatch.simulation import make_simulator
 from himatch.tasks import Task, get_task
@@ -84,6 +84,7 @@ def play_recipe(
     from himatch.nn.threads import one_thread
 
     task, out = get_task(recipe.task), Path(out)
+    check_out(out, overwrite)
     trajectories: list[Trajectory] = []
     seeds: list[int] = []
     facts: list[dict[str, Any]] = []

@@ -80,13 +80,14 @@ def find_folder(path: Path) -> MinariFolder | None:
 def download(dataset_id: str) -> Path:
     """Fetch a remote set through Minari itself (extra ``minari``) and say where it lies."""
     local = datasets_root() / dataset_id
-    if not (local / "data" / METADATA).is_file():
+    there = {path.name for path in (local / "data").glob("*")}
+    if METADATA not in there or there == {METADATA}:  # the data itself, which comes last, may have been interrupted
         try:
             import minari
         except ImportError:
             raise DataError('downloading needs Minari: pip install "himatch[minari]"') from None
         try:
-            minari.download_dataset(dataset_id)
+            minari.download_dataset(dataset_id, force_download=local.exists())
         except Exception as reason:  # several HTTP libraries, by version, and whatever a proxy may say
             raise DataError(
                 f"minari:{dataset_id} cannot be downloaded ({one_line(reason)}); check the id and the network, and "

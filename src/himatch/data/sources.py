@@ -25,20 +25,36 @@ def locate(source: str, cache: str | Path | None = None) -> Path:
     """The file or folder of one source; a dataset that himatch makes is made now if it is not in the cache."""
     if source.startswith("minari:"):
         return download(source.removeprefix("minari:"))
-    path = Path(source).expanduser()
-    if _exists(path):
-        return path
-    local = datasets_root() / source
-    if source and _exists(local):
-        return local
+    there = _local(source)
+    if there is not None:
+        return there
     if source in RECIPES:
         from himatch.data.cache import cached_dataset
 
         return cached_dataset(source, cache)
+    name = source if source.isprintable() else repr(source)
     raise DataError(
-        f"{source}: no such file or folder, and no Minari set of that id in {datasets_root()}; to download one, write "
+        f"{name}: no such file or folder, and no Minari set of that id in {datasets_root()}; to download one, write "
         f"minari:ID; {suggestion(source) or 'himatch data list shows the sets that himatch makes'}"
     )
+
+
+def task_made_for(source: str) -> str | None:
+    """The task of a dataset that himatch makes, known before that is made; ``None`` for any other source."""
+    made = (part for part in map(str, split_sources(source)) if part in RECIPES and _local(part) is None)
+    return next((RECIPES[name].task for name in made), None)
+
+
+def _local(source: str) -> Path | None:
+    """The path or local Minari set of that name, where there is one."""
+    try:
+        path = Path(source).expanduser()
+    except RuntimeError:  # of a user who is not there
+        path = Path(source)
+    for place in (path, datasets_root() / source):
+        if _exists(place):
+            return place
+    return None
 
 
 def _exists(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -89,14 +90,19 @@ def ranked_groups(values: ArrayLike, size: int = PER_GROUP) -> dict[str, NDArray
 
 def named_split(dataset: TrajectoryDataset, name: str) -> Split:
     """``paper``, ``none``, ``random`` (a tenth) or ``label:A,B`` (all episodes with these labels)."""
+    check_split(name)
     kind, _, labels = name.partition(":")
-    if kind == "label" and labels:
+    if kind == "label":
         return label_split(dataset, [label.strip() for label in labels.split(",")])
     made: dict[str, Callable[[TrajectoryDataset], Split]]
     made = {"paper": paper_split, "random": random_split, "none": lambda whole: _split(whole, [], (), name="none")}
-    if name not in made:
-        raise DataError(f"split must be paper, random, label:A,B or none, got {name!r}")
     return made[name](dataset)
+
+
+def check_split(name: str) -> None:
+    """Refuse what is no name of a split."""
+    if not isinstance(name, str) or not re.fullmatch("paper|random|none|label:.+", name):
+        raise DataError(f"split must be paper, random, label:A,B or none, got {name!r}")
 
 
 def random_split(dataset: TrajectoryDataset, held_out: float = A_TENTH, seed: int = 0) -> Split:

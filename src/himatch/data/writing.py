@@ -16,12 +16,14 @@ import numpy as np
 
 from himatch._version import __version__
 from himatch.data.dataset import TrajectoryDataset
-from himatch.data.minari import MAIN_FILE, METADATA
+from himatch.data.minari import MAIN_FILE, METADATA, datasets_root
 from himatch.errors import DataError
-from himatch.files import new_folder
+from himatch.files import check_free, new_folder
 from himatch.tasks import Task
 from himatch.tasks.registry import has_versions
 from himatch.types import Trajectory
+
+VERSION = re.compile(r"-v\d+$")  # at the end of a Minari id
 
 
 def write_minari(
@@ -35,9 +37,17 @@ def write_minari(
     out = Path(out)
     if len(dataset) == 0:
         raise DataError("there are no episodes to write")
+    check_out(out, overwrite)
     with new_folder(out, overwrite=overwrite) as partial:
         write_folder(dataset, partial, out.name, description=description)
     return out
+
+
+def check_out(out: Path, overwrite: bool = False) -> None:
+    """Refuse a folder for a dataset, before anything is read or played that is to go there."""
+    check_free(out, overwrite)
+    if not VERSION.search(out.name) and datasets_root().resolve() in out.resolve().parents:
+        raise DataError(f"{out}: Minari lists its sets by version and fails at a name without; call it {out.name}-v0")
 
 
 def write_folder(
@@ -146,7 +156,7 @@ def _metadata(dataset: TrajectoryDataset, name: str, description: str) -> dict[s
         "data_format": "hdf5",
         "observation_space": _box(-np.inf, np.inf, first.observations.shape[1]),
         "action_space": _box(low, high, first.actions.shape[1]),
-        "dataset_id": safe if re.search(r"-v\d+$", safe) else f"{safe}-v0",
+        "dataset_id": safe if VERSION.search(safe) else f"{safe}-v0",
         "minari_version": _minari_version(),
         "description": description or f"Written by himatch {__version__} from {Path(dataset.source).name}.",
         "himatch": {

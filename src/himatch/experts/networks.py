@@ -6,14 +6,13 @@ action coordinates at zero and out of the likelihood.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from himatch.nn import squashed
-from himatch.nn.stacked import Linear
+from himatch.nn.stacked import MLP, draw
 from himatch.nn.values import ValueNetwork
 
 
@@ -25,37 +24,32 @@ class Widths(NamedTuple):
     hidden: tuple[int, ...]
 
 
-class Actor(nn.Module):
+class Actor(MLP):
     """A Gaussian squashed by tanh, as SAC's."""
 
     mask: Tensor
 
     def __init__(self, action_widths: tuple[int, ...], widths: Widths) -> None:
-        super().__init__()
         stack = len(action_widths)
-        sizes = (widths.observation, *widths.hidden, 2 * widths.action)
-        self.layers = nn.ModuleList(Linear(stack, a, b) for a, b in pairwise(sizes))
+        super().__init__(stack, (widths.observation, *widths.hidden, 2 * widths.action))
         mask = torch.zeros(stack, 1, widths.action)
         for agent, width in enumerate(action_widths):
             mask[agent, :, :width] = 1.0
         self.register_buffer("mask", mask, persistent=False)
 
-    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
+    def gaussian(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         """``(K, B, obs)`` to the mean and log standard deviation before squashing, ``(K, B, act)`` each."""
-        x = observations
-        for layer in self.layers[:-1]:
-            x = torch.relu(layer(x))
-        return squashed.gaussian(self.layers[-1](x))
+        return squashed.gaussian(self(observations))
 
     def act(self, observations: Tensor, noise: Tensor | None) -> Tensor:
         """Actions in [-1, 1]: a sample for standard normal ``noise``, the squashed mean without."""
-        mean, log_std = self(observations)
+        mean, log_std = self.gaussian(observations)
         chosen = mean if noise is None else mean + log_std.exp() * noise
         return torch.tanh(chosen) * self.mask
 
     def sample(self, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Sampled actions ``(K, B, act)`` and their log-likelihood ``(K, B)``."""
-        mean, log_std = self(observations)
+        mean, log_std = self.gaussian(observations)
         actions, density = squashed.sample(mean, log_std, noise)
         return actions * self.mask, (density * self.mask).sum(-1)
 
@@ -73,13 +67,7 @@ class Critics(ValueNetwork):
 
 
 def initialize(actor: Actor, critics: Critics, seeds: tuple[int, ...]) -> None:
-    """Draw the weights of each agent from its own seed."""
-    for agent, seed in enumerate(seeds):
-        generator = torch.Generator().manual_seed(seed)
-        for module in actor.modules():
-            if isinstance(module, Linear):
-                module.initialize(agent, generator, None)
-        for model in (2 * agent, 2 * agent + 1):
-            for module in critics.modules():
-                if isinstance(module, Linear):
-                    module.initialize(model, generator, None)
+    """Draw the weights of each agent, its actor and then one critic after the other, from its own seed."""
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    draw(actor, generators)
+    draw(critics, [generator for generator in generators for _ in range(2)])

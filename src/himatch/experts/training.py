@@ -24,7 +24,7 @@ from himatch.experts.run import (
 from himatch.experts.sac import SAC, SACConfig
 from himatch.experts.stage import Stage, action_range
 from himatch.files import add_row, read_rows, reading, write_json, write_rows
-from himatch.nn.devices import find_device
+from himatch.nn.devices import find_device, seeded
 from himatch.nn.tensors import versions, write_tensors
 from himatch.progress import interruptible, progress_bar
 from himatch.tasks import Task, get_task
@@ -121,11 +121,14 @@ class _Loop:
         if self.step >= self.steps:
             return
         stage, config = self.stage, self.stage.sac.config
-        torch.manual_seed(seed + self.step)
         stage.start(seed + self.step)
         began = saved = time.perf_counter()
         title, learned = f"SAC x{len(stage.agents)}", self.updates
-        with interruptible() as stopped, progress_bar(title, self.steps, self.step, quiet=quiet) as update:
+        with (
+            seeded(seed + self.step, stage.sac.device),
+            interruptible() as stopped,
+            progress_bar(title, self.steps, self.step, quiet=quiet) as update,
+        ):
 
             def over() -> bool:
                 return stopped.is_set() or (minutes is not None and time.perf_counter() - began > 60.0 * minutes)

@@ -14,7 +14,7 @@ from himatch.features.feature import (
     State,
 )
 from himatch.features.stepwise import Stepwise
-from himatch.tasks import Task
+from himatch.tasks import Task, get_task
 
 __all__ = [
     "Coordinates",
@@ -29,13 +29,14 @@ __all__ = [
 ]
 
 
-def resolve_feature(feature: str | Feature, task: Task) -> Feature:
-    """The feature of that name for a task.
+def resolve_feature(feature: str | Feature, task: Task | str) -> Feature:
+    """The feature of that name for a task or the task of that name.
 
     ``reward``, ``state``, any feature the task names, ``obs[3]`` or ``act[0]``, and several joined with commas.
     """
     if not isinstance(feature, str):
         return feature
+    task = get_task(task)
     parts = [part.strip() for part in feature.split(",")]
     return _one(parts[0], task) if len(parts) == 1 else Stack(tuple(_one(part, task) for part in parts))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 
-from himatch.errors import TaskError
+from himatch.errors import DataError, TaskError
 from himatch.features.feature import Feature
-from himatch.types import Array, Trajectory
+from himatch.types import Array, Trajectory, concatenate
 
 LONGEST = 1024  # rows that are compared at most: about an episode
 
@@ -26,7 +28,7 @@ class Stepwise:
 
     def __call__(self, observations: Array, actions: Array, rewards: Array | None) -> Array:
         """The feature of every row, ``(B, d)``."""
-        phi = self.feature(Trajectory(observations, actions, rewards))
+        phi = self._feature_of(Trajectory(observations, actions, rewards))
         if len(self._seen) < LONGEST:
             row = len(self._seen) % len(phi)  # another one each time: a rollout may have come to rest
             reward = None if rewards is None else rewards[row]
@@ -39,10 +41,24 @@ class Stepwise:
     def _compare(self) -> None:
         observations, actions, rewards = zip(*self._seen, strict=True)
         together = None if None in rewards else np.array(rewards)
-        stretch = self.feature(Trajectory(np.stack(observations), np.stack(actions), together))
+        stretch = self._feature_of(Trajectory(np.stack(observations), np.stack(actions), together))
         slack = 1e-5 * max(1.0, float(np.abs(stretch).max()))  # sums are rounded otherwise in another company
         if not np.allclose(stretch, np.stack(self._given), rtol=1e-4, atol=slack):
-            raise TaskError(
-                f"feature {self.feature.name!r} looks at more than one step, so it is not known while an episode goes "
-                "on; closed conditioning needs a feature of single steps, open and planned do not"
-            )
+            raise self._refusal()
+
+    def _feature_of(self, steps: Trajectory) -> Array:
+        """The feature; one that fails of a single step, but not of the same step twice, looks at several."""
+        try:
+            return self.feature(steps)
+        except DataError:
+            if len(steps) == 1:
+                with suppress(DataError):
+                    self.feature(concatenate(steps, steps))
+                    raise self._refusal() from None
+            raise
+
+    def _refusal(self) -> TaskError:
+        return TaskError(
+            f"feature {self.feature.name!r} looks at more than one step, so it is not known while an episode goes on; "
+            "closed conditioning needs a feature of single steps, open and planned do not"
+        )

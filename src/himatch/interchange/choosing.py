@@ -5,14 +5,13 @@ Both are chosen on training episodes, so that held-out ones still judge them.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from himatch.errors import HimatchError
-from himatch.files import reading
+from himatch.files import read_rows, reading
 from himatch.matching import Policy
 from himatch.matching.temperature import Progress, best_temperature, rule, some_episodes, training_scores
 from himatch.policy import run_folder as files
@@ -79,10 +78,10 @@ def _by_loss(policy: Policy) -> Choice:
     scores, kind = [], "validation"
     for seed in policy.seeds:
         path = files.seed_folder(policy.folder, seed) / files.METRICS
-        if not path.is_file():
-            raise HimatchError(f"{path} is missing, so that no seed can be chosen by its loss; name one (--seed)")
         with reading(str(path)):
-            rows = [json.loads(line) for line in path.read_text().splitlines()]
+            rows = read_rows(path)
+            if not rows:
+                raise HimatchError(f"{path} holds no losses to choose a seed by; name one (--seed)")
             kind = kind if kind in rows[-1] else "loss"
             losses = [float(row[kind]) for row in rows]
             scores.append(min(losses) if policy.method.validated and kind == "validation" else losses[-1])

@@ -12,16 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from himatch.errors import DataError, HimatchError
 from himatch.features import Stepwise
 from himatch.information import InformationStatistic
-from himatch.matching.matching import conditioning_frame, policy_feed
+from himatch.matching.matching import check_told, conditioning_frame, policy_feed
+from himatch.nn.settings import whole
 from himatch.rollout import Conditioning, Feed, Player
-from himatch.targets import Target
+from himatch.targets import Asked, Target
 from himatch.types import Trajectory
 
 if TYPE_CHECKING:
     from himatch.matching.policy import Policy
-
-Asked = Target | Trajectory | str | ArrayLike
-"""What a user hands over as one target."""
 
 
 class Controller:
@@ -44,6 +42,8 @@ class Controller:
     ) -> None:
         several = _several(target)
         batch = len(several) if batch is None and several is not None else batch
+        batch = None if batch is None else whole("batch", batch)
+        noise = None if noise is None else whole("noise", noise)
         if batch is not None and batch < 1:
             raise HimatchError(f"a batch holds at least one robot, got {batch}")
         if noise is not None and noise < 0:
@@ -140,8 +140,9 @@ class Controller:
         except DataError as reason:
             if reward is None:
                 raise HimatchError(
-                    f"closed conditioning needs the reward of the previous step: act(observation, reward) ({reason})"
-                ) from None
+                    f"closed conditioning on {self._feature.feature.name!r} needs the reward of the previous step: "
+                    "act(observation, reward)"
+                ) from reason
             raise
         self._player.feed.achieved(phi[None], going)
         self._moved[:] = False
@@ -157,10 +158,15 @@ class Controller:
         """A target for each robot: the same for all, or one of several."""
         several = _several(asked)
         if several is None:
-            return [self._policy.target(asked)] * robots  # type: ignore[arg-type]
+            return [self._told(asked)] * robots  # type: ignore[arg-type]
         if len(several) != robots:
             raise HimatchError(f"{len(several)} targets for {robots} robot(s); give one, or one for each")
-        return [self._policy.target(one) for one in several]
+        return [self._told(one) for one in several]
+
+    def _told(self, asked: Asked) -> Target:
+        target = self._policy.target(asked)
+        check_told(self._policy, target)
+        return target
 
     def _chosen(self, robots: ArrayLike | None) -> NDArray[np.int64]:
         """Numbers of the robots that are meant."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from himatch.matching.result import MatchResult
 from himatch.nn.tensors import versions
 from himatch.policy.run_folder import EVALUATION
 from himatch.rollout import Conditioning
-from himatch.targets import Demonstration, Shifted, Target, parse_target
+from himatch.targets import Asked, Demonstration, Shifted, Target, parse_target
 
 if TYPE_CHECKING:
     from himatch.matching.policy import Policy
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 SHIFTS = (-3, -2, -1, 0, 1, 2, 3)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """Results of several targets with their groups."""
 
@@ -35,33 +36,14 @@ class Evaluation:
 
     def as_json(self) -> dict[str, Any]:
         """Everything, in built-in types."""
-        rows = [
-            {
-                "name": result.target.name,
-                "group": group,
-                "w1": result.w1,
-                "w1_per_seed": result.w1_per_seed.tolist(),
-                "energy": result.energy,
-                "error": result.error,
-                "return_mean": float(result.returns.mean()),
-                "length_mean": float(result.lengths.mean()),
-                "reference": result.reference,
-                "outside": result.outside,
-                "beyond": result.beyond,
-                "episodes": self.episodes,
-                "seed": self.seed,
-            }
-            for group, result in zip(self.groups, self.results, strict=True)
-        ]
-        summary = {name: self._summary(name) for name in dict.fromkeys(self.groups)}
-        if len({result.target.matches for result in self.results}) == 1:  # else they have no unit in common
-            summary.setdefault("total", self._summary(None))
+        asked = {"episodes": self.episodes, "seed": self.seed}
+        rows = [{"group": group} | r.as_json() | asked for group, r in zip(self.groups, self.results, strict=True)]
         first = self.results[0]
         return {
             "feature": first.frame.feature.name,
             "conditioning": first.conditioning,
             "targets": rows,
-            "summary": summary,
+            "summary": self.summary,
             "provenance": {
                 "run": self.policy.folder.name,
                 "method": self.policy.description["method"],
@@ -75,9 +57,21 @@ class Evaluation:
             },
         }
 
+    @cached_property
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Every group summed up, and where all targets ask for the same kind of thing, their ``total``."""
+        found = {name: self._summary(name) for name in dict.fromkeys(self.groups)}
+        if len({result.target.matches for result in self.results}) == 1:  # else they have no unit in common
+            found.setdefault("total", self._summary(None))
+        return found
+
     def _summary(self, group: str | None) -> dict[str, Any]:
         chosen = [r for g, r in zip(self.groups, self.results, strict=True) if group in (None, g)]
         return asdict(summarize([[result.error_per_seed for result in chosen]]))
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name} {summed['mean']:.3f}" for name, summed in self.summary.items())
+        return f"Evaluation({self.policy.folder}, {len(self.results)} targets, mean error: {parts})"
 
     def write(self, path: Path | None = None) -> Path:
         """Write ``evaluation.json``, into the run folder unless told otherwise."""
@@ -88,7 +82,7 @@ class Evaluation:
 
 def evaluate(
     policy: Policy,
-    targets: str | Sequence[tuple[str, Target | str]] = "heldout",
+    targets: str | Sequence[tuple[str, Asked]] = "heldout",
     *,
     episodes: int = 20,
     conditioning: Conditioning = "open",
@@ -99,7 +93,7 @@ def evaluate(
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Match many targets and sum up: what :func:`named_targets` knows by a name, or ``(group, target)`` pairs."""
-    pairs = named_targets(policy, targets) if isinstance(targets, str) else targets
+    pairs = named_targets(policy, targets) if isinstance(targets, str) else _pairs(targets)
     results = policy.match_all(
         [target for _, target in pairs],
         episodes=episodes,
@@ -111,6 +105,13 @@ def evaluate(
         progress=progress,
     )
     return Evaluation(policy, tuple(group for group, _ in pairs), tuple(results), episodes, seed)
+
+
+def _pairs(targets: Sequence[tuple[str, Asked]]) -> list[tuple[str, Asked]]:
+    pairs = [pair for pair in targets if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)]
+    if len(pairs) != len(targets):
+        raise TargetError('targets are pairs of a group and a target, such as ("slow", "normal(1,0.2)")')
+    return pairs
 
 
 def middle(summary: Mapping[str, Any]) -> str:

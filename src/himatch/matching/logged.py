@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.information import InformationStatistic
+from himatch.matching.matching import conditioning_frame
 from himatch.policy.agent import Batch
 from himatch.policy.baselines import TaskMethod
 from himatch.policy.methods import LearnedMethod
+from himatch.rollout.conditioning import demonstrated
+from himatch.targets import Target
 from himatch.types import Trajectory
 
 if TYPE_CHECKING:
@@ -22,13 +25,13 @@ if TYPE_CHECKING:
 BLOCK = 2048  # windows evaluated together
 
 
-def logged_actions(policy: Policy, trajectory: Trajectory, target: Trajectory) -> NDArray[np.float32]:
+def logged_actions(policy: Policy, trajectory: Trajectory, target: Target) -> NDArray[np.float32]:
     """Actions of every seed, ``(K, T, act)``, given the episode's own past and told what ``target`` says."""
     blocks = [_read(policy, batch, places) for batch, places in _windows(policy, trajectory, target)]
     return torch.cat(blocks, dim=1).cpu().numpy()
 
 
-def _windows(policy: Policy, trajectory: Trajectory, target: Trajectory) -> Iterator[tuple[Batch, Tensor]]:
+def _windows(policy: Policy, trajectory: Trajectory, target: Target) -> Iterator[tuple[Batch, Tensor]]:
     """Every step's window as networks see it and the position to read, in blocks; for t < N tokens stand at 0..t."""
     steps, n = len(trajectory), policy.context
     now = np.arange(steps)
@@ -36,7 +39,9 @@ def _windows(policy: Policy, trajectory: Trajectory, target: Trajectory) -> Iter
     rows = start[:, None] + np.arange(n)
     own = np.minimum(rows, steps - 1)
     z = _told(policy, target, steps + n)
-    code = policy.embed([target]).unsqueeze(2) if isinstance(policy.method, TaskMethod) else None  # (K, 1, 1, m)
+    code = None
+    if isinstance(policy.method, TaskMethod):
+        code = policy.embed([demonstrated(target)]).unsqueeze(2)  # (K, 1, 1, m)
 
     def stack(numbers: NDArray[Any] | Tensor) -> Tensor:
         """The same for every seed, on the policy's device."""
@@ -49,7 +54,8 @@ def _windows(policy: Policy, trajectory: Trajectory, target: Trajectory) -> Iter
         if isinstance(policy.method, LearnedMethod):
             _, count = policy.method.codes_and_states(n)
             first = start[part] if policy.method.literal else now[part]
-            targets = stack(target.observations[np.minimum(first[:, None] + np.arange(count), len(target) - 1)])
+            shown = demonstrated(target).observations
+            targets = stack(shown[np.minimum(first[:, None] + np.arange(count), len(shown) - 1)])
         batch = Batch(
             stack(trajectory.observations[own[part]]),
             stack(trajectory.actions[own[part]]),
@@ -60,12 +66,13 @@ def _windows(policy: Policy, trajectory: Trajectory, target: Trajectory) -> Iter
         yield policy.normalizers(batch)._replace(z=told), torch.from_numpy(now[part] - start[part]).to(policy.device)
 
 
-def _told(policy: Policy, target: Trajectory, count: int) -> Tensor | None:
+def _told(policy: Policy, target: Target, count: int) -> Tensor | None:
     """What the policy is told of the target at each of ``count`` steps, its last z once it is over, ``(count, k)``."""
-    if not isinstance(policy.statistic, InformationStatistic):
+    frame = conditioning_frame(policy)
+    if frame is None or not isinstance(policy.statistic, InformationStatistic):
         return None
-    times = torch.arange(count)
-    z = torch.from_numpy(policy.statistic(target))[times.clamp(max=len(target) - 1)]
+    times, table = torch.arange(count), policy.statistic.aggregator(target.values(frame))
+    z = torch.from_numpy(table)[times.clamp(max=len(table) - 1)]
     return policy.normalizers.told(z.to(policy.device), times.to(policy.device))
 
 

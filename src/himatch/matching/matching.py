@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 
-from himatch.errors import HimatchError, TargetError, note
+from himatch.errors import HimatchError, SimulationError, TargetError, note, one_line
 from himatch.information import InformationStatistic
 from himatch.matching.result import MatchResult
+from himatch.nn.settings import whole
 from himatch.rollout import EVALUATION_SEED, Conditioning, Feed, Player, make_feed, roll_out
 from himatch.simulation import Simulator, make_simulator
 from himatch.simulation.gymnasium_envs import MakeEnv
 from himatch.simulation.replaying import Replay
-from himatch.targets import Context, EpisodeReference, Mixture, Target
+from himatch.targets import Context, EpisodeReference, Mixture, Target, checked_values
 from himatch.tasks import Task
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ def match_targets(
 
     The same rollouts are compared on all features; ``progress`` gets steps done and to do.
     """
+    episodes, seed = whole("episodes", episodes), whole("seed", seed)
     if episodes < 1:
         raise HimatchError(f"at least one episode has to be rolled out, got {episodes}")
     if not targets:
@@ -56,6 +59,9 @@ def match_targets(
         raise HimatchError(f"{episodes} episodes of {stack} seed(s) are too many; ask for {MOST // stack} at most")
     each = max(1, AT_ONCE // (stack * episodes))
     frame = policy.reference(features[0]).context
+    for target in targets:
+        check_told(policy, target)
+    _note_too_long(targets, np.array([len(checked_values(target, frame)) for target in targets]), policy.task)
     results: list[list[MatchResult]] = [[] for _ in features]
     total, reached = -(-len(targets) // each) * frame.horizon, 0
     for first in range(0, len(targets), each):
@@ -151,14 +157,6 @@ def policy_feed(
     policy: Policy, targets: Sequence[Target], frame: Context | None, numbers: np.ndarray, conditioning: Conditioning
 ) -> Feed:
     """What the policy is told in rollouts ``(K, B)`` of target numbers."""
-    width = policy.agent.widths.observation
-    for target in targets:
-        shown = target.demonstration()
-        if shown is not None and shown.observations.shape[1] != width:
-            raise TargetError(
-                f"{target.name} shows observations of {shown.observations.shape[1]} numbers, this policy of task "
-                f"{policy.task.name} sees {width}; is it an episode of the right task?"
-            )
     return make_feed(
         conditioning,
         policy.statistic,
@@ -171,6 +169,19 @@ def policy_feed(
         policy.reference() if conditioning == "planned" and frame is not None else None,
         policy.embed,
     )
+
+
+def check_told(policy: Policy, target: Target) -> None:
+    """Refuse what this policy cannot be told: an episode of another task, values that are none."""
+    shown, width = target.demonstration(), policy.agent.widths.observation
+    if shown is not None and shown.observations.shape[1] != width:
+        raise TargetError(
+            f"{target.name} shows observations of {shown.observations.shape[1]} numbers, this policy of task "
+            f"{policy.task.name} sees {width}; is it an episode of the right task?"
+        )
+    frame = conditioning_frame(policy)
+    if frame is not None:
+        checked_values(target, frame)
 
 
 def conditioning_frame(policy: Policy) -> Context | None:
@@ -203,6 +214,11 @@ def _environment(policy: Policy, env: Environment | None) -> tuple[Task, MakeEnv
         return task, _copier(env)
     if callable(env):
         return task, env
+    if env is not None and not isinstance(env, str):
+        raise HimatchError(
+            f"an environment is an id of Gymnasium, a function that makes one, or a gymnasium.Env (no vector of them), "
+            f"not {type(env).__name__}"
+        )
     env_id = env or policy.description["data"].get("env_id") or task.env_id
     if env_id is None:
         raise HimatchError(
@@ -230,8 +246,31 @@ def _copier(env: gymnasium.Env[Any, Any]) -> Callable[[], gymnasium.Env[Any, Any
             f"rollouts play new copies of {spec.id}, made from its registration; what was changed in the one handed "
             "over is not in them: hand over a function that makes and changes it"
         )
-        return lambda: gymnasium.make(spec)
+        return lambda: _remade(spec)
     return lambda: copy.deepcopy(env)
+
+
+def _remade(spec: gymnasium.envs.registration.EnvSpec) -> gymnasium.Env[Any, Any]:
+    try:
+        return gymnasium.make(spec)
+    except Exception as reason:  # of wrappers and environments of the user's own
+        raise SimulationError(
+            f"no copy of {spec.id} can be made from its registration ({one_line(reason)}); hand over a function that "
+            "makes it: env=lambda: ..."
+        ) from reason
+
+
+def _note_too_long(targets: Sequence[Target], lengths: NDArray[np.int64], task: Task) -> None:
+    """Say so where a target goes on after its rollouts, which are then compared with what they had no time for."""
+    longest = int(lengths.argmax())
+    if lengths[longest] > task.horizon:
+        others = int((lengths > task.horizon).sum()) - 1
+        name = targets[longest].name + (f" (and {others} more)" if others else "")
+        note(
+            f"{name} lasts {lengths[longest]} steps, but rollouts end with the horizon of {task.name}, {task.horizon}, "
+            f"and are compared with all of it; give an episode's first steps (episode[:{task.horizon}]) or register "
+            "the task with a longer horizon"
+        )
 
 
 def _note_beyond(results: Sequence[MatchResult]) -> None:
@@ -242,7 +281,8 @@ def _note_beyond(results: Sequence[MatchResult]) -> None:
         others = f" (and more than {NOTED:.0%} of those for {len(far) - 1} other targets)" if len(far) > 1 else ""
         note(
             f"{worst.beyond:.0%} of the rollouts' steps for {worst.target.name}{others} lie beyond the bins, which end "
-            "where the training data does; W1 counts them in the last bin, so they may be further off than it says"
+            "where the training data does; W1 counts them in the last bin, so they may be further off than it says "
+            "(himatch.divergences compares result.pooled(0) with result.values as they are)"
         )
 
 

@@ -9,24 +9,25 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.data import TrajectoryDataset, load_dataset
 from himatch.errors import HimatchError, TargetError
 from himatch.information import InformationStatistic, LearnedStatistic
-from himatch.matching.controller import Asked, Controller
+from himatch.matching.controller import Controller
 from himatch.matching.logged import logged_actions
-from himatch.matching.matching import Environment, match_targets
+from himatch.matching.matching import Environment, check_told, match_targets
 from himatch.matching.references import read_reference, referenced_features
 from himatch.matching.result import MatchResult
+from himatch.nn.settings import shown
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Agent
 from himatch.policy.making import make_agent
 from himatch.policy.methods import Method
 from himatch.policy.normalizers import Normalizers
 from himatch.rollout import Conditioning
-from himatch.targets import Demonstration, EpisodeReference, Target, as_target
+from himatch.targets import Asked, Demonstration, EpisodeReference, Target, as_target
 from himatch.tasks import Task
 from himatch.types import Trajectory
 
@@ -38,6 +39,7 @@ class Policy:
 
     ``temperature`` is for Gaussian heads: how much of the spread they learned they act by, from 0, always the middle
     action, to 1, all of it. What a network learns holds its own errors, too: by default it is a little less.
+    Controllers keep the one that they were made with.
     """
 
     def __init__(
@@ -74,6 +76,21 @@ class Policy:
         """Where the weights are."""
         return self.normalizers.state_mean.device
 
+    @property
+    def temperature(self) -> float:
+        """How much of its spread a Gaussian head acts by."""
+        return self._temperature
+
+    @temperature.setter
+    def temperature(self, temperature: float) -> None:
+        try:
+            value = float(temperature)
+        except (TypeError, ValueError):
+            value = np.nan
+        if not 0.0 <= value < np.inf:
+            raise HimatchError(f"the temperature must be a number from 0 up, got {shown(temperature)}")
+        self._temperature: float = value
+
     def __repr__(self) -> str:
         return f"Policy({self.method}, task {self.task.name!r}, seeds {self.seeds}, {self.folder})"
 
@@ -88,14 +105,14 @@ class Policy:
         """The group of every held-out episode."""
         return tuple(self.description["split"]["groups"])
 
-    def target(self, target: Target | Trajectory | str | ArrayLike) -> Target:
+    def target(self, target: Asked) -> Target:
         """What is asked for as a target; in expressions, ``heldout(i)`` is one of the run's own held-out episodes."""
         return as_target(target, self.task, self._held_out_target)
 
     def _held_out_target(self, number: int) -> Target:
         count = 0 if self.held_out is None else len(self.held_out)
         if self.held_out is None or number >= count:
-            raise TargetError(f"{self.folder} has {count} held-out episodes, there is no heldout({number})")
+            raise TargetError(f"{self.folder} has {count} held-out episodes, there is no heldout({number})", 0)
         return Demonstration.held_out(self.held_out[number], self.groups[number], number)
 
     @property
@@ -135,7 +152,7 @@ class Policy:
 
     def match(
         self,
-        target: Target | Trajectory | str | ArrayLike,
+        target: Asked,
         *,
         episodes: int = 20,
         conditioning: Conditioning = "open",
@@ -174,7 +191,7 @@ class Policy:
 
     def match_all(
         self,
-        targets: Sequence[Target | Trajectory | str | ArrayLike],
+        targets: Sequence[Asked],
         *,
         episodes: int = 20,
         conditioning: Conditioning = "open",
@@ -185,6 +202,8 @@ class Policy:
         progress: Callable[[int, int], None] | None = None,
     ) -> list[MatchResult]:
         """As :meth:`match`, for several targets in one batch of rollouts."""
+        if isinstance(targets, (str, Target, Trajectory)):
+            raise TargetError("match_all wants a list of targets; a single one goes to match")
         return match_targets(
             self,
             [self.target(target) for target in targets],
@@ -220,8 +239,6 @@ class Policy:
         means that the policy does not listen. The other one lies half the list further, since neighbours are often
         alike; of a single episode it is not a number.
         """
-        if not isinstance(episodes, Sequence) or not episodes:
-            raise HimatchError("score wants a list of episodes with something in it")
         own = self.action_error(episodes)
         if self.statistic is None:
             return {"action_error": own, "sensitivity": np.ones_like(own)}
@@ -233,11 +250,8 @@ class Policy:
 
     def embed(self, episodes: Sequence[Trajectory]) -> Tensor:
         """What Meta-BC and FOCAL are told of whole episodes, one embedding a seed and episode, ``(K, E, m)``."""
-        widths = (self.agent.widths.observation, self.agent.widths.action)
         for number, episode in enumerate(episodes):
-            found = (episode.observations.shape[1], episode.actions.shape[1])
-            if found != widths:
-                raise HimatchError(f"episode {number} has steps of {found} numbers, this policy reads {widths}")
+            self._check_widths(episode, f"episode {number}")
             if episode.rewards is None:
                 raise HimatchError(f"{self.method.name} reads rewards, and episode {number} of the targets has none")
         codes = self.agent.embed(self.normalizers, episodes)
@@ -245,24 +259,35 @@ class Policy:
             raise HimatchError(f"{self.method.name} is told no embeddings of whole episodes; meta-bc and focal are")
         return codes
 
-    def actions(self, trajectory: Trajectory, target: Trajectory | None = None) -> NDArray[np.float32]:
+    def actions(self, trajectory: Trajectory, target: Asked | None = None) -> NDArray[np.float32]:
         """What every seed would do at every step of a logged episode, ``(K, T, act)``, in the task's range.
 
-        The policy sees the episode's own past and is told what ``target`` (by default the episode itself) says, step by
-        step, the way it is told at run time.
+        The policy sees the episode's own past and is told what ``target`` (by default the episode itself, else whatever
+        :meth:`match` takes) says, step by step, the way it is told at run time under ``open`` conditioning.
         """
-        return logged_actions(self, trajectory, target or trajectory)
+        self._check_widths(trajectory, "the episode")
+        told = self.target(trajectory if target is None else target)
+        check_told(self, told)
+        return logged_actions(self, trajectory, told)
+
+    def _check_widths(self, episode: Trajectory, what: str) -> None:
+        wanted = (self.agent.widths.observation, self.agent.widths.action)
+        found = (episode.observations.shape[1], episode.actions.shape[1])
+        if found != wanted:
+            raise HimatchError(f"{what} has steps of {found} numbers, this policy reads {wanted}")
 
     def action_error(
-        self, trajectories: Sequence[Trajectory], targets: Sequence[Trajectory] | None = None
+        self, trajectories: Sequence[Trajectory], targets: Sequence[Asked] | None = None
     ) -> NDArray[np.float64]:
         """Mean squared action error of each seed over logged episodes, ``(K,)``, in units of half the action range.
 
-        With ``targets`` each episode is predicted under another one's statistic: how much the error rises says how much
-        the policy listens.
+        With ``targets``, one for each, episodes are predicted under these instead of their own statistic: how much the
+        error rises says how much the policy listens.
         """
-        told = list(targets) if targets is not None else list(trajectories)
-        if not trajectories or len(told) != len(trajectories):
+        if not isinstance(trajectories, Sequence) or not trajectories:
+            raise HimatchError(f"a list of episodes with something in it is needed, not {shown(trajectories)}")
+        told = list(trajectories if targets is None else targets)
+        if len(told) != len(trajectories):
             raise HimatchError(f"{len(trajectories)} episodes but {len(told)} targets")
         half = self.normalizers.action_half.cpu().numpy()
         total, steps = np.zeros(len(self.seeds)), 0

@@ -35,17 +35,18 @@ def write_references(folder: Path, references: Iterable[EpisodeReference]) -> No
 
 def read_reference(folder: Path, name: str, task: Task) -> EpisodeReference:
     """What a run folder holds about one feature."""
+    feature = resolve_feature(name, task)
     tensors = read_tensors(folder / EPISODES)
     if f"{name}/indices" not in tensors:
         known = ", ".join(_features(tensors))
         raise HimatchError(
-            f"{folder} holds nothing about the feature {name!r} (only {known}); with the training episodes at hand, "
-            "call policy.add_reference(EpisodeReference.of(episodes, feature))"
+            f"{folder} holds nothing about the feature {name!r} (only {known}); with the training data at hand, "
+            f"policy.add_reference(himatch.EpisodeReference.of(data, {name!r})) mends that"
         )
     part = {key.rpartition("/")[2]: value for key, value in tensors.items() if key.rpartition("/")[0] == name}
     low, high = part["range"].tolist()
     count, horizon = part["shape"].tolist()
-    context = Context(resolve_feature(name, task), Bins(tuple(low), tuple(high), count), horizon)
+    context = Context(feature, Bins(tuple(low), tuple(high), count), horizon)
     indices = part["indices"].to(torch.int16).numpy()
     return EpisodeReference(context, indices, part["lengths"].numpy(), part["totals"].numpy(), part["finals"].numpy())
 

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from himatch.divergences import energy_distance, wasserstein_bins, wasserstein_joint
+from himatch.files import check_picture
 from himatch.simulation.replaying import Replay
 from himatch.targets import Context, Target
 from himatch.types import Array, Trajectory
@@ -111,8 +113,24 @@ class MatchResult:
             f"{self.returns.size} rollouts, {self.conditioning})"
         )
 
+    def as_json(self) -> dict[str, Any]:
+        """The numbers, in built-in types; of the rollouts there are means."""
+        return {
+            "name": self.target.name,
+            "w1": self.w1,
+            "w1_per_seed": self.w1_per_seed.tolist(),
+            "energy": self.energy,
+            "error": self.error,
+            "return_mean": float(self.returns.mean()),
+            "length_mean": float(self.lengths.mean()),
+            "reference": self.reference,
+            "outside": self.outside,
+            "beyond": self.beyond,
+        }
+
     def plot(self, path: str | Path) -> Path:
         """Draw the target's and the rollouts' histograms over one another."""
+        check_picture(Path(path))
         from himatch.matching.plot import plot_match  # matplotlib is slow to import
 
         return plot_match(self, Path(path))

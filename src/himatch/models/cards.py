@@ -60,20 +60,20 @@ def read_card(folder: Path) -> ModelCard:
         targets = found["targets"]
         groups = {group: [t for t in targets if group in (t["group"], "total")] for group in found["summary"]}
         return ModelCard(
-            folder.name,
-            run["method"]["name"],
-            run["task"]["name"],
-            found["feature"],
-            {group: found["summary"][group]["mean"] for group in groups},
-            {group: sum(t["reference"] for t in chosen) / len(chosen) for group, chosen in groups.items()},
-            len(targets),
-            targets[0]["episodes"],
-            run["data"]["source"],
-            run["data"]["episodes"],
-            run["data"]["hash"],
-            run["bundled"]["command"],
-            sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
-            seed_choice(run),
+            name=folder.name,
+            method=run["method"]["name"],
+            task=run["task"]["name"],
+            feature=found["feature"],
+            w1={group: found["summary"][group]["mean"] for group in groups},
+            mixture={group: sum(t["reference"] for t in chosen) / len(chosen) for group, chosen in groups.items()},
+            targets=len(targets),
+            episodes=targets[0]["episodes"],
+            data=run["data"]["source"],
+            data_episodes=run["data"]["episodes"],
+            data_hash=run["data"]["hash"],
+            command=run["bundled"]["command"],
+            size=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+            choice=seed_choice(run),
         )
 
 

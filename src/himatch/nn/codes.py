@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from himatch.nn.policy import Transformer
+from himatch.nn.policy import STD, Transformer
 from himatch.nn.stacked import MLP, Embedding, Linear
 
 Unsupervised = Literal["ae", "cpc"]
@@ -24,7 +24,7 @@ class AntiCausalAggregator(nn.Module):
     ) -> None:
         super().__init__()
         self.embed = Linear(stack, observation, width)
-        self.position = Embedding(stack, window, width)
+        self.position = Embedding(stack, window, width, STD)
         self.transformer = Transformer(stack, width, layers, heads, dropout)
         self.code = Linear(stack, width, m)
 

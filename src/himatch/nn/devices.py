@@ -1,8 +1,10 @@
-"""Where tensors live."""
+"""Where tensors live, and random numbers that leave the caller's alone."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -23,3 +25,15 @@ def find_device(name: str | torch.device | None = None) -> torch.device:
         if int(found[2] or 0) >= count:
             raise HimatchError(f"there is no {name} here; the CUDA GPUs are numbered 0 to {count - 1}")
     return torch.device(name)
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Random numbers from a seed; the caller's go on afterwards as if none had been drawn."""
+    on_gpu = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+        torch.default_generator.manual_seed(seed)
+        if on_gpu:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        yield

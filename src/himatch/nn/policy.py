@@ -8,7 +8,7 @@ since attention is causal and the only position signal is the time-step embeddin
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from himatch.errors import HimatchError
 from himatch.nn.heads import Head, PolicyNetwork
 from himatch.nn.settings import make_plain
-from himatch.nn.stacked import Embedding, LayerNorm, Linear, dropout
+from himatch.nn.stacked import Embedding, LayerNorm, Linear, draw, dropout
 
 Tokens = Literal["triples", "pairs"]
 
-STD = 0.02  # of a transformer's weights at first, as in GPT-2
+STD = 0.02  # of the weights of transformers and of embeddings of time at first, as in GPT-2
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ModelConfig:
             raise HimatchError(f"width {self.width} cannot be divided among {self.heads} heads")
         if not 0 <= self.dropout < 1:
             raise HimatchError(f"dropout must be at least 0 and below 1, got {self.dropout}")
-        for name, known in (("tokens", ("triples", "pairs")), ("head", ("tanh", "gaussian"))):
+        for name, known in (("tokens", get_args(Tokens)), ("head", get_args(Head))):
             if getattr(self, name) not in known:
                 raise HimatchError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
 
@@ -109,7 +109,7 @@ class SequencePolicy(PolicyNetwork):
         super().__init__(config.head)
         self.config, self.horizon, self.z_width = config, horizon, z_width
         width = config.width
-        self.embed_time = Embedding(stack, horizon, width)
+        self.embed_time = Embedding(stack, horizon, width, STD)
         self.embed_z = Linear(stack, z_width, width) if z_width else None
         self.embed_state = Linear(stack, observation, width)
         self.embed_action = Linear(stack, action, width)
@@ -146,10 +146,4 @@ def initialize(module: nn.Module, seeds: tuple[int, ...]) -> None:
     public Decision Transformer. Its time embeddings start at unit size and drown the state; ours start small. A model's
     weights depend on its seed alone, not on what it is stacked with.
     """
-    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-    for layer in module.modules():
-        for model, generator in enumerate(generators):
-            if isinstance(layer, Linear):
-                layer.initialize(model, generator, layer.std)
-            elif isinstance(layer, Embedding):
-                layer.initialize(model, generator, STD)
+    draw(module, [torch.Generator().manual_seed(seed) for seed in seeds])

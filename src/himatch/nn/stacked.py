@@ -38,12 +38,12 @@ class Linear(nn.Module):
         self.weight = nn.Parameter(torch.empty(stack, inputs, outputs))
         self.bias = nn.Parameter(torch.zeros(stack, outputs))
 
-    def initialize(self, model: int, generator: torch.Generator, std: float | None) -> None:
+    @torch.no_grad()
+    def initialize(self, model: int, generator: torch.Generator) -> None:
         """Draw the weights of one model: normal with ``std``, or PyTorch's default for a linear layer."""
-        with torch.no_grad():
-            if std is not None:
-                self.weight[model].normal_(0.0, std, generator=generator)
-                return
+        if self.std is not None:
+            self.weight[model].normal_(0.0, self.std, generator=generator)
+        else:
             bound = 1.0 / math.sqrt(self.weight.shape[1])
             self.weight[model].uniform_(-bound, bound, generator=generator)
             self.bias[model].uniform_(-bound, bound, generator=generator)
@@ -78,16 +78,17 @@ class LayerNorm(nn.Module):
 
 
 class Embedding(nn.Module):
-    """A learned vector for each of ``count`` positions, one table a model."""
+    """A learned vector for each of ``count`` positions, one table a model; ``std`` is what they are drawn with."""
 
-    def __init__(self, stack: int, count: int, width: int) -> None:
+    def __init__(self, stack: int, count: int, width: int, std: float) -> None:
         super().__init__()
+        self.std = std
         self.weight = nn.Parameter(torch.empty(stack, count, width))
 
-    def initialize(self, model: int, generator: torch.Generator, std: float) -> None:
+    @torch.no_grad()
+    def initialize(self, model: int, generator: torch.Generator) -> None:
         """Draw the table of one model."""
-        with torch.no_grad():
-            self.weight[model].normal_(0.0, std, generator=generator)
+        self.weight[model].normal_(0.0, self.std, generator=generator)
 
     def forward(self, index: Tensor) -> Tensor:
         """``(K, ...)`` integers to ``(K, ..., width)``."""
@@ -111,3 +112,11 @@ class MLP(nn.Module):
             x = torch.relu(layer(x))
         output: Tensor = self.layers[-1](x)
         return output
+
+
+def draw(module: nn.Module, generators: Sequence[torch.Generator]) -> None:
+    """Draw the weights of every model in the stack with its own generator, layer after layer."""
+    for model, generator in enumerate(generators):
+        for layer in module.modules():
+            if isinstance(layer, Linear | Embedding):
+                layer.initialize(model, generator)

@@ -24,7 +24,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], **facts: str) -> None:
         try:
             save_file(content, partial, facts)
         except SafetensorError as reason:  # a full disk is no OSError here
-            raise DataError(f"{path}: cannot be written ({one_line(reason)}); nothing was left behind") from None
+            raise DataError(f"{path}: cannot be written ({one_line(reason)})") from None
         partial.chmod(0o644)  # safetensors writes for the owner alone
 
 

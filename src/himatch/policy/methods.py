@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
-from himatch.bins import PAPER_BINS
+from himatch.bins import MOST_BINS, PAPER_BINS
 from himatch.errors import HimatchError
 from himatch.information import (
     InformationStatistic,
@@ -80,8 +80,8 @@ class CDT(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.bins < 2:
-            raise HimatchError(f"a histogram that tells anything has at least two bins, got {self.bins}")
+        if not 2 <= self.bins <= MOST_BINS:
+            raise HimatchError(f"a histogram that tells anything has 2 to {MOST_BINS} bins, got {self.bins}")
 
     def statistic(self, task: Task) -> InformationStatistic:
         """The histogram."""
@@ -194,8 +194,10 @@ class UnsupervisedMethod(EncoderMethod):
         super().__post_init__()
         if self.mode not in MODES:
             raise HimatchError(f"mode must be one of {', '.join(MODES)}, got {self.mode!r}")
-        if self.pretrain_steps < 1 or self.coefficient < 0:
-            raise HimatchError("pretraining needs at least one step and the coefficient cannot be negative")
+        if self.pretrain_steps < 1:
+            raise HimatchError(f"pretraining needs at least one step, got {self.pretrain_steps}")
+        if not 0 <= self.coefficient < float("inf"):
+            raise HimatchError(f"the coefficient must be finite and not negative, got {self.coefficient}")
 
     def stages(self, steps: int, batch_size: int) -> tuple[Stage, ...]:
         """The encoder first, where it is frozen."""

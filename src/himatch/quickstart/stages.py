@@ -20,7 +20,7 @@ from himatch.progress import progress_bar
 from himatch.quickstart.findings import Asked, Findings
 from himatch.quickstart.page import write_page
 from himatch.targets import Target, demo, parse_target
-from himatch.training import Interrupted, configure, train
+from himatch.training import configure, train
 
 DATASET, PRETRAINED = "halfcheetah-medium-expert", "halfcheetah-cdt"
 # Between the paces of the two agents (4 and 11), and half the time each of them.
@@ -40,7 +40,14 @@ def run_quickstart(out: str | Path, episodes: int = 400, seed: int = SEED, steps
     configure(
         preset, CDT("x_velocity"), **({} if steps is None else {"steps": steps})
     )  # refused before anything is made
-    out, console = Path(out), Console()
+    try:
+        return _stages(Path(out), episodes, seed, preset, steps)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"what is done is kept in {out}; the same command goes on from there") from None
+
+
+def _stages(out: Path, episodes: int, seed: int, preset: str, steps: int | None) -> Path:
+    console = Console()
     folder = out / f"{DATASET}-{episodes}-{seed}-v0"
     if not folder.exists():
         make_dataset(DATASET, folder, episodes=episodes, seed=seed)
@@ -48,11 +55,7 @@ def run_quickstart(out: str | Path, episodes: int = 400, seed: int = SEED, steps
     show_report(inspect_dataset(dataset), console)
     split = paper_split(dataset)
     runs = out / f"{folder.name}-{preset}{'' if steps is None else f'-{steps}-steps'}"
-    try:
-        policies = _train(split, runs, preset, steps)
-    except Interrupted:
-        raise KeyboardInterrupt(f"what is done is kept in {out}; the same command goes on from there") from None
-    findings = _match(policies, _targets(split))
+    findings = _match(_train(split, runs, preset, steps), _targets(split))
     _show(findings, console)
     with console.status("drawing"):
         page = write_page(findings, _film(findings, out), out / "quickstart.html")

@@ -10,10 +10,10 @@ from himatch.benchmark.suites import usual_steps
 from himatch.errors import note
 from himatch.report.methods import canonical
 from himatch.report.paper import PaperTable
+from himatch.rollout import CONDITIONINGS
 
 HELD_OUT = "Held-out"
 _PREFERRED = ("fast", "paper", "smoke")
-_CONDITIONINGS = ("open", "closed", "planned")
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,7 @@ def gather_rows(
         names.setdefault(run, _name(spelled.get(run.method, result.method), run, budgets))
         jobs = rows.setdefault(run, {})
         if result.task in jobs:
-            message = f"{result.suite}: {names[run]} on {result.task} was found twice; the later is shown"
-            note(message)
+            note(f"{result.suite}: {names[run]} on {result.task} was found twice; the later is shown")
         jobs[result.task] = result
     for method in dict.fromkeys([*spelled, *(run.method for run in rows)]):
         runs = sorted((run for run in rows if run.method == method), key=_place)
@@ -78,6 +77,6 @@ def _name(method: str, run: Run, budgets: Sequence[str]) -> str:
 
 
 def _place(run: Run) -> tuple[int, str, str, int, bool]:
-    known = run.conditioning in _CONDITIONINGS
-    order = _CONDITIONINGS.index(run.conditioning) if known else len(_CONDITIONINGS)
+    known = run.conditioning in CONDITIONINGS
+    order = CONDITIONINGS.index(run.conditioning) if known else len(CONDITIONINGS)
     return order, run.conditioning, run.budget, run.steps or 0, run.by_chance

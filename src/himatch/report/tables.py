@@ -89,11 +89,6 @@ class Table:
         """Tasks that have a column."""
         return tuple(dict.fromkeys(task for column in self.columns for task, _ in column.parts))
 
-    def cell(self, row: str, column: str) -> Cell:
-        """A cell by the name of its row and the key of its column."""
-        keys = [c.key for c in self.columns]
-        return next(r for r in self.rows if r.name == row).cells[keys.index(column)]
-
     def row(self, run: Run) -> Row | None:
         """The row of a run."""
         return next((row for row in self.rows if row.run == run), None)

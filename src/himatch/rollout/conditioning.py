@@ -210,10 +210,10 @@ def make_feed(
             "not; use open"
         )
     if isinstance(method, LearnedMethod):
-        return Imitated([_demonstration(t).observations for t in targets], method, context, target)
+        return Imitated([demonstrated(t).observations for t in targets], method, context, target)
     if isinstance(method, TaskMethod):
         assert embed is not None
-        return Embedded(embed([_demonstration(t) for t in targets]), target)
+        return Embedded(embed([demonstrated(t) for t in targets]), target)
     return Feed()
 
 
@@ -253,7 +253,8 @@ def _of_each(found: Callable[[Target], Array], targets: Sequence[Target]) -> lis
     return [known[id(target)] for target in targets]
 
 
-def _demonstration(target: Target) -> Trajectory:
+def demonstrated(target: Target) -> Trajectory:
+    """The episode that a target shows, for policies that imitate one."""
     found = target.demonstration()
     if found is None:
         raise TargetError(f"this policy imitates demonstrations, and {target.name} is none; give demo(FILE, EPISODE)")

@@ -212,8 +212,8 @@ _SHARED = (
 )
 
 
-def batched_environment(env_id: str, settings: Sequence[Mapping[str, Any]]) -> tuple[Locomotion, int] | None:
-    """The environment with every simulation's settings, and their number; ``None`` where Gymnasium has to do it."""
+def batched_environment(env_id: str, settings: Sequence[Mapping[str, Any]]) -> Locomotion | None:
+    """The environment with every simulation's settings; ``None`` where Gymnasium has to do it."""
     known = ENVIRONMENTS.get(env_id)
     if known is None:
         return None
@@ -228,18 +228,13 @@ def batched_environment(env_id: str, settings: Sequence[Mapping[str, Any]]) -> t
     each = [{**known.settings, **own} for own in settings]
     shared = each[0]
     uses_forces = shared.get("use_contact_forces", False)
-    return (
-        replace(
-            known,
-            frame_skip=shared.get("frame_skip", known.frame_skip),
-            hidden=known.hidden if shared["exclude_current_positions_from_observation"] else 0,
-            contact_cost=uses_forces or "include_cfrc_ext_in_observation" in shared,
-            contact_observation=uses_forces or shared.get("include_cfrc_ext_in_observation", False),
-            parameters={
-                name: np.array([own[name] for own in each]).T for name in known.settings if name not in _SHARED
-            },
-        ),
-        len(each),
+    return replace(
+        known,
+        frame_skip=shared.get("frame_skip", known.frame_skip),
+        hidden=known.hidden if shared["exclude_current_positions_from_observation"] else 0,
+        contact_cost=uses_forces or "include_cfrc_ext_in_observation" in shared,
+        contact_observation=uses_forces or shared.get("include_cfrc_ext_in_observation", False),
+        parameters={name: np.array([own[name] for own in each]).T for name in known.settings if name not in _SHARED},
     )
 
 

@@ -107,11 +107,11 @@ def make_simulator(
     if known.env_id is None:
         raise SimulationError(f"task {known.name} has no environment; register it with an env_id")
     each = _settings_of_each(known, count, settings)
-    found = batched_environment(known.env_id, each)
-    if found is not None:
+    environment = batched_environment(known.env_id, each)
+    if environment is not None:
         from himatch.simulation.batched import BatchedSimulator
 
-        return BatchedSimulator(known, *found, threads or available_cpus())
+        return BatchedSimulator(known, environment, count, threads or available_cpus())
     return GymnasiumSimulator(known, environment_makers(known, each))
 
 

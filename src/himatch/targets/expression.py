@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import TypeVar, get_args
 
 import numpy as np
 
@@ -28,6 +28,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DEEPEST = 40
 
+Content = TypeVar("Content")
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 
@@ -116,6 +117,8 @@ class _Parser:
         values = [self.number("an argument")]
         while self.accept(","):
             values.append(self.number("an argument"))
+        if self.position == len(self.text):  # before anybody counts them
+            raise self.error("expected ')' or a comma")
         return tuple(values)
 
     def path(self) -> str:
@@ -135,6 +138,13 @@ class _Parser:
         if not found:
             raise self.error("expected a file name", start)
         return found
+
+    def opened(self, path: str, read: Callable[[str], Content]) -> Content:
+        """What the file that is the first argument holds; whatever is wrong with it is said there."""
+        try:
+            return read(path)
+        except HimatchError as reason:
+            raise self.error(str(reason), self.arguments[0]) from reason
 
     # -- grammar ------------------------------------------------------------------------------------------------
 
@@ -196,8 +206,8 @@ class _Parser:
             "shuffled": self.shuffled,
             "demo": self.demo,
             "heldout": self.heldout,
-            "histogram": lambda: read_histogram(self.path()),
-            "samples": lambda: read_samples(self.path()),
+            "histogram": lambda: self.opened(self.path(), read_histogram),
+            "samples": lambda: self.opened(self.path(), read_samples),
         }
         for shape in SHAPES:
             calls[shape] = lambda shape=shape: Distribution((Component(shape, self.numbers()),))  # type: ignore[misc]
@@ -253,7 +263,7 @@ class _Parser:
     def demo(self) -> Target:
         path = self.path()
         episode = self.whole_number("episode") if self.accept(",") else 0
-        dataset = load_dataset(path, self.task)
+        dataset = self.opened(path, lambda path: load_dataset(path, self.task))
         if episode >= len(dataset):
             raise TargetError(f"{path} has {len(dataset)} episodes, there is no episode {episode}", 1)
         return Demonstration(dataset[episode], f"demo({path}, {episode})")

@@ -16,9 +16,11 @@ from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, hstack, vstack
 
 from himatch.bins import Bins
+from himatch.data import TrajectoryDataset
 from himatch.divergences import wasserstein_bins, wasserstein_joint
 from himatch.errors import HimatchError, TargetError
-from himatch.features import Feature
+from himatch.features import Feature, resolve_feature
+from himatch.targets.asked import Asked, as_target
 from himatch.targets.target import Context, Target
 from himatch.types import Trajectory
 
@@ -95,15 +97,30 @@ class EpisodeReference:
 
     @classmethod
     def of(
-        cls, episodes: Iterable[Trajectory], feature: Feature, bins: Bins | None = None, horizon: int | None = None
+        cls,
+        episodes: Iterable[Trajectory],
+        feature: str | Feature,
+        bins: Bins | None = None,
+        horizon: int | None = None,
     ) -> EpisodeReference:
-        """Build it from training episodes; bins and horizon default to what the episodes span."""
+        """Build it from training episodes; bins and horizon default to what the episodes span.
+
+        A dataset knows its task: features have names, and the horizon is the task's unless an episode is longer.
+        """
+        task = episodes.task if isinstance(episodes, TrajectoryDataset) else None
+        if isinstance(feature, str):
+            if task is None:
+                raise HimatchError(
+                    f"which feature {feature!r} is says a dataset's task; hand over a dataset in place of mere episodes"
+                )
+            feature = resolve_feature(feature, task)
         values = [feature(trajectory) for trajectory in episodes]
         if not values:
             raise HimatchError("a reference needs at least one training episode")
         fitted = bins or Bins.fit(values)
         lengths = np.array([len(phi) for phi in values], dtype=np.int64)
-        context = Context(feature, fitted, horizon or int(lengths.max()))
+        least = 1 if task is None else task.horizon
+        context = Context(feature, fitted, horizon or max(least, int(lengths.max())))
         return cls(
             context,
             np.concatenate([fitted.indices(phi) for phi in values]),
@@ -118,8 +135,9 @@ class EpisodeReference:
         none = np.zeros((0, context.bins.dimensions))
         return cls(context, none.astype(np.int16), np.zeros(0, np.int64), none, none)
 
-    def support(self, target: Target) -> Support:
+    def support(self, target: Asked) -> Support:
         """Whether the data covers the target."""
+        target = as_target(target)
         values = target.values(self.context)
         if not len(self.lengths):
             return Support(False, 1.0)
@@ -138,8 +156,9 @@ class EpisodeReference:
         inside = bool(np.all((asked >= seen.min(axis=0) - slack) & (asked <= seen.max(axis=0) + slack)))
         return Support(inside, 0.0 if inside else 1.0)
 
-    def nearest(self, target: Target) -> Nearest:
+    def nearest(self, target: Asked) -> Nearest:
         """The training episode whose statistic is nearest."""
+        target = as_target(target)
         self._check_any(target)
         if target.matches == "distribution":
             # Marginal distances add up; with one feature this is W1 itself.
@@ -157,8 +176,9 @@ class EpisodeReference:
         episode = int(np.argmin(distances))
         return Nearest(episode, float(distances[episode]))
 
-    def mixture(self, target: Target) -> Mixture:
+    def mixture(self, target: Asked) -> Mixture:
         """The nearest convex mixture of episodes, by linear programming (HiGHS) on the marginals."""
+        target = as_target(target)
         self._check_mixable(target)
         wanted = target.histogram(self.context)
         weights = nearest_mixture(self.histograms, wanted, self.context.bins.widths)

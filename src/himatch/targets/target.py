@@ -72,6 +72,23 @@ class Target(ABC):
         return np.asarray(numbers, dtype=np.float32)
 
 
+def checked_values(target: Target, context: Context) -> NDArray[np.float32]:
+    """A target's values, ``(T, d)``; what a class of the user's own gives is looked at as a feature's is."""
+    values = target.values(context)
+    if not isinstance(values, np.ndarray) or values.ndim != 2 or 0 in values.shape:
+        found = f"shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
+        raise TargetError(f"{target.name}: its values must be an array of a row a step, (T, d), got {found}")
+    if values.shape[1] != context.bins.dimensions:
+        raise TargetError(
+            f"{target.name}: its values have {values.shape[1]} columns, the feature {context.feature.name} has "
+            f"{context.bins.dimensions}"
+        )
+    if not np.isfinite(values).all():
+        step = int(np.argwhere(~np.isfinite(values))[0][0])
+        raise TargetError(f"{target.name}: its values hold NaN or infinity at step {step}")
+    return values
+
+
 @dataclass(frozen=True, eq=False)
 class Demonstration(Target):
     """One logged episode, to be matched or imitated."""
@@ -149,7 +166,8 @@ class Samples(Target):
 class Synthetic(Target):
     """Samples drawn from one distribution per feature dimension, ``horizon`` of them.
 
-    The parts of a mixture follow one another in the listed order, as in the paper, unless ``shuffled``.
+    The parts of a mixture follow one another in the listed order, as in the paper, unless ``shuffled``; those of
+    several features go together either way.
     """
 
     parts: tuple[Distribution, ...]
@@ -212,7 +230,8 @@ class Goal(Target):
 class Drawn(Target):
     """A histogram drawn by hand: weights over edges, one row per feature dimension.
 
-    It becomes ``horizon`` values, as many in each bar as the weights say, spread evenly over it, in random order.
+    It becomes ``horizon`` values, as many in each bar as the weights say, spread evenly over it, in random order; those
+    of several features are independent of one another.
     """
 
     edges: tuple[NDArray[np.float64], ...]

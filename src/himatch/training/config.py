@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -37,6 +38,9 @@ class TrainConfig:
         for name in ("warmup", "weight_decay"):
             if not getattr(self, name) >= 0:
                 raise HimatchError(f"{name} cannot be negative, got {getattr(self, name)}")
+        for name in ("learning_rate", "weight_decay"):  # clip = inf clips nothing
+            if not math.isfinite(getattr(self, name)):
+                raise HimatchError(f"{name} must be finite, got {getattr(self, name)}")
         if self.schedule not in ("constant", "cosine"):
             raise HimatchError(f"schedule must be constant or cosine, got {self.schedule!r}")
 
@@ -84,7 +88,7 @@ def presets_for(method: Method | None) -> dict[str, Preset]:
 
 def configure(preset: str, method: Method | None = None, **overrides: Any) -> Preset:
     """The preset with some settings changed; ``None`` leaves a setting as it is, unknown ones are refused by name."""
-    if preset not in PRESETS:
+    if preset not in tuple(PRESETS):
         raise HimatchError(f"unknown preset {preset!r}; known are {', '.join(PRESETS)}")
     model, train = presets_for(method)[preset].model, presets_for(method)[preset].train
     given = {name: value for name, value in overrides.items() if value is not None}

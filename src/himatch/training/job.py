@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from himatch.aggregators import Histogram
 from himatch.bins import Bins
 from himatch.data import Split, TrajectoryDataset, random_split, spread_split, write_minari
@@ -17,7 +19,7 @@ from himatch.errors import DataError, note
 from himatch.features import Feature, feature_names, resolve_feature
 from himatch.files import reading, write_json
 from himatch.information import InformationStatistic, LearnedStatistic
-from himatch.matching.references import write_references
+from himatch.matching.references import read_reference, write_references
 from himatch.nn.tensors import versions
 from himatch.policy import CDT, Method
 from himatch.policy import run_folder as files
@@ -174,6 +176,18 @@ class Job:
         if isinstance(self.statistic, InformationStatistic) and isinstance(self.statistic.aggregator, Histogram):
             bins = self.statistic.aggregator.bins
         return EpisodeReference.of(self.split.train, feature, bins, self.widths.horizon)
+
+    def check_feature(self) -> None:
+        """Refuse to go on with a run whose feature has become another: its range over the episodes gives it away."""
+        if not isinstance(self.statistic, InformationStatistic):
+            return
+        name, now = self.statistic.feature.name, self._reference(self.statistic.feature).context.bins
+        before = read_reference(self.folder, name, self.split.train.task).context.bins
+        if before.dimensions != now.dimensions or not np.allclose([before.low, before.high], [now.low, now.high]):
+            raise DataError(
+                f"{self.folder} was trained with another feature {name!r} (its function has changed); choose another "
+                "folder"
+            )
 
 
 def check_same(folder: Path, method: Method, split: Split, config: Preset, seeds: tuple[int, ...]) -> None:

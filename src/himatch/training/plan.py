@@ -8,13 +8,17 @@ from typing import Any, NamedTuple
 
 import torch
 
+from himatch.data import check_split
 from himatch.errors import HimatchError
 from himatch.nn.devices import find_device
 from himatch.nn.settings import whole
 from himatch.policy import Method
+from himatch.tasks import Task, get_task
 from himatch.training.config import Preset, configure
 from himatch.training.folder import check_folder
 from himatch.training.reporting import check_trackers
+
+MOST_SEEDS = 2**63  # that PyTorch takes
 
 
 class Plan(NamedTuple):
@@ -38,6 +42,8 @@ def make_plan(
     resume: bool = False,
     device: str | None = None,
     trackers: str | Sequence[str] = (),
+    split: str | None = None,
+    task: str | Task | None = None,
     **overrides: Any,
 ) -> Plan:
     """The parameters of :func:`himatch.train`, each of which is refused if it can be nothing."""
@@ -49,9 +55,15 @@ def make_plan(
     first, count = whole("seed", seed), whole("seeds", seeds)
     if count < 1 or first < 0:
         raise HimatchError(f"seeds must be at least 1 and the first one not negative, got {count} from {first}")
+    if first + count > MOST_SEEDS:
+        raise HimatchError(f"seeds must be below {MOST_SEEDS}, got {count} from {first}")
     where = find_device(device)
     names = (trackers,) if isinstance(trackers, str) else tuple(trackers)
     check_trackers(names)
+    if split is not None:
+        check_split(split)
+    if task is not None:
+        method.statistic(get_task(task))  # which refuses a feature that the task does not have
     folder = Path(out)
     check_folder(folder, resume=resume)
     return Plan(method, folder, config, tuple(range(first, first + count)), where, names)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, note, one_line
 from himatch.files import add_row, new_file, read_rows, write_rows
 from himatch.nn.tensors import read_facts
 from himatch.policy.run_folder import BEST, METRICS, TENSORBOARD, seed_folder
@@ -41,16 +41,12 @@ class Metrics:
         """Add one row per seed."""
         for seed, row in zip(self.seeds, rows, strict=True):
             add_row(seed_folder(self.run, seed) / METRICS, {"step": step, **row})
+        many = len(self.seeds) > 1
+        told = {
+            f"seed-{s}/{k}" if many else k: v for s, row in zip(self.seeds, rows, strict=True) for k, v in row.items()
+        }
         for tracker in self.trackers:
-            many = len(self.seeds) > 1
-            tracker.log(
-                {
-                    f"seed-{s}/{k}" if many else k: v
-                    for s, row in zip(self.seeds, rows, strict=True)
-                    for k, v in row.items()
-                },
-                step,
-            )
+            tracker.log(told, step)
 
 
 def check_trackers(names: tuple[str, ...]) -> None:
@@ -70,7 +66,10 @@ def tracking(names: tuple[str, ...], run: Path, config: dict[str, Any]) -> Itera
     with ExitStack() as closing:
         made = []
         for name in names:
-            made.append(_tracker(name, run, config))
+            try:
+                made.append(_Careful(name, _tracker(name, run, config)))
+            except Exception as reason:  # no login, no network, no room
+                raise HimatchError(f"the tracker {name} cannot be started ({one_line(reason)})") from reason
             closing.callback(made[-1].close)
         yield tuple(made)
 
@@ -81,6 +80,28 @@ def _tracker(name: str, run: Path, config: dict[str, Any]) -> Tracker:
 
         return _TensorBoard(SummaryWriter(str(run / TENSORBOARD)))
     return _Hosted(import_module(name), run, config)
+
+
+class _Careful:
+    """A tracker that does not stop the training when it fails: it is told no more."""
+
+    def __init__(self, name: str, tracker: Tracker) -> None:
+        self.name, self.tracker = name, tracker
+        self.failed = False
+
+    def log(self, values: dict[str, float], step: int) -> None:
+        if not self.failed:
+            self._try(lambda: self.tracker.log(values, step))
+
+    def close(self) -> None:
+        self._try(self.tracker.close)
+
+    def _try(self, tell: Callable[[], None]) -> None:
+        try:
+            tell()
+        except Exception as reason:  # somebody else's code and network
+            self.failed = True
+            note(f"the tracker {self.name} failed and is told no more ({one_line(reason)})")
 
 
 class _TensorBoard:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from torch import Tensor
 from himatch.data import Split, TrajectoryDataset, load_dataset, named_split
 from himatch.errors import HimatchError
 from himatch.matching import Policy, load
+from himatch.nn.devices import seeded
 from himatch.nn.tensors import read_tensors, write_tensors
 from himatch.policy import Method
 from himatch.policy import run_folder as files
@@ -24,7 +24,7 @@ from himatch.training.draws import ContextDraws
 from himatch.training.engine import Engine
 from himatch.training.folder import attempt, clear
 from himatch.training.job import Job, check_same
-from himatch.training.loop import Clock, Loop, Phase
+from himatch.training.loop import Clock, Interrupted, Loop, Phase
 from himatch.training.plan import Plan, make_plan
 from himatch.training.reporting import plot_losses, tracking
 from himatch.training.windows import DeviceWindows, StreamedWindows, make_windows
@@ -82,14 +82,22 @@ def train(
         resume=resume,
         device=device,
         trackers=trackers,
+        split=split,
+        task=task,
         **overrides,
     )
-    source = _split(data, task, split)
-    if (plan.folder / files.RUN).is_file():
+    source, resumed = _split(data, task, split), (plan.folder / files.RUN).is_file()
+    if resumed:
         check_same(plan.folder, method, source, plan.config, plan.seeds)
     job = Job.prepare(method, source, plan.config, plan.seeds, plan.folder)
-    with attempt(plan.folder), _seeded(plan.seeds[0], plan.device):
-        _run(job, plan, stream=stream, quiet=quiet)
+    if resumed:
+        job.check_feature()
+    try:
+        with attempt(plan.folder), seeded(plan.seeds[0], plan.device):
+            _run(job, plan, stream=stream, quiet=quiet)
+    except Interrupted:
+        plot_losses(plan.folder, plan.seeds)  # whoever stops a training looks how far it came
+        raise
     plot_losses(plan.folder, plan.seeds)
     return load(plan.folder)
 
@@ -105,18 +113,6 @@ def _split(data: TrajectoryDataset | Split | str | Path, task: str | Task | None
             raise HimatchError(f"a dataset has its task ({data.task.name}) already; name another in load_dataset")
         return named_split(data, split or "none")
     return named_split(load_dataset(data, task), split or "none")
-
-
-@contextmanager
-def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Random numbers (of dropout) from a seed; the caller's go on afterwards as if none had been drawn."""
-    on_gpu = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if on_gpu else []):
-        torch.default_generator.manual_seed(seed)
-        if on_gpu:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        yield
 
 
 def _run(job: Job, plan: Plan, *, stream: bool | None, quiet: bool) -> None:
