@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import torch
 
-from himatch.errors import DataError, HimatchError, TaskError, one_line
+from himatch.errors import DataError, HimatchError, TaskError, note, one_line
 from himatch.hub import HubName, fetch, is_hub_name
 from himatch.information import InformationStatistic, LearnedStatistic
 from himatch.matching.policy import TEMPERATURE, Policy
 from himatch.models import find_model, model_names
 from himatch.nn.devices import find_device
 from himatch.nn.policy import ModelConfig
-from himatch.nn.tensors import read_tensors
+from himatch.nn.tensors import read_facts, read_tensors
 from himatch.policy import run_folder as files
 from himatch.policy.agent import Widths
 from himatch.policy.making import make_agent
@@ -79,7 +79,15 @@ def load(run: str | Path, *, weights: Literal["last", "best"] = "best", device: 
     statistic = _statistic(description, method, task)
     policy = Policy(agent.to(where), normalizers, statistic, task, folder, description)
     policy.temperature, policy.weights = temperature, weights
+    _note_unfinished(folder, seeds, description)
     return policy
+
+
+def _note_unfinished(folder: Path, seeds: tuple[int, ...], description: dict[str, Any]) -> None:
+    """Say so where a training was interrupted; what is bundled or imported keeps no last weights to tell by."""
+    last, wanted = files.seed_folder(folder, seeds[0]) / files.LAST, (description.get("train") or {}).get("steps", 0)
+    if last.is_file() and (step := int(read_facts(last).get("step", wanted))) < wanted:
+        note(f"{folder}: its training stopped at step {step:,} of {wanted:,}; himatch train ... --resume goes on")
 
 
 def _statistic(
