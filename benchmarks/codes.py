@@ -1,8 +1,9 @@
 """Whose stride is it? How well the codes of DT-X tell the two agents of a medium-expert set apart.
 
-    python benchmarks/codes.py walker2d-medium-expert --episodes 400 [--steps 5000] [--seeds 2]
+    python benchmarks/codes.py walker2d-medium-expert --episodes 400 [--steps 5000] [--seeds 2] [--mode joint]
 
-Encoders that learn without the policy (DT-AE and DT-CPC, mode `frozen`) and by its loss alone (DT-E2E), `cpu` preset.
+Encoders that learn without the policy (DT-AE and DT-CPC, mode `frozen`), beside its loss (`joint`) and by its loss
+alone (DT-E2E), `cpu` preset.
 Then the codes of windows of 20 states: of how many windows of other episodes a linear fit, and the 15 nearest codes,
 name the agent rightly. A medium-expert set that himatch made begins with the medium agent's episodes.
 """
@@ -32,16 +33,18 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--m", type=int, nargs="+", default=[1, 4, 16])
+    parser.add_argument("--methods", nargs="+", default=["dt-ae", "dt-cpc", "dt-e2e"])
+    parser.add_argument("--mode", choices=["frozen", "joint"], default="frozen", help="of DT-AE and DT-CPC")
     arguments = parser.parse_args()
     data = hm.load_dataset(cached_dataset(arguments.data, episodes=arguments.episodes))
     split = hm.random_split(data)
     print(f"{Path(data.source).name}, training side sha256 {split.train.content_hash[:16]}, torch {torch.__version__}")
-    for name in ("dt-ae", "dt-cpc", "dt-e2e"):
+    for name in arguments.methods:
         for m in arguments.m:
-            alone = {} if name == "dt-e2e" else {"mode": "frozen", "pretrain_steps": arguments.steps}
-            method = hm.make_method(name, m=m, **alone)
+            mode = {} if name == "dt-e2e" else {"mode": arguments.mode, "pretrain_steps": arguments.steps}
+            method = hm.make_method(name, m=m, **mode)
             with tempfile.TemporaryDirectory() as folder:
-                steps = 1 if alone else arguments.steps  # the policy is not looked at
+                steps = 1 if mode.get("mode") == "frozen" else arguments.steps  # the policy is not looked at
                 policy = hm.train(
                     method,
                     split,
@@ -56,9 +59,8 @@ def main() -> None:
             chance = max(asked[1].mean(), 1 - asked[1].mean())
             found = np.array([accuracies(k, shown, asked) for k in range(arguments.seeds)])
             linear, nearest = found.mean(0)
-            print(
-                f"{name} m={m}: linear {linear:.2f}, nearest {nearest:.2f} (always the same: {chance:.2f})", flush=True
-            )
+            title = " ".join([name, *([] if name == "dt-e2e" else [arguments.mode]), f"m={m}"])
+            print(f"{title}: linear {linear:.2f}, nearest {nearest:.2f} (always the same: {chance:.2f})", flush=True)
 
 
 def codes_of(policy: hm.Policy, episodes: list[hm.Trajectory], expert: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

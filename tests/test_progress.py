@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from himatch.progress import interruptible, progress_bar
+from himatch.progress import interruptible, progress_bar, speed
 
 
 class Terminal(io.StringIO):
@@ -39,6 +39,27 @@ def test_a_bar_that_never_moved_leaves_nothing_before_an_error(
     assert shown(stream(), monkeypatch, moves=False, fails=True) == ""
     for moves, fails in ((True, True), (True, False), (False, False)):
         assert "rollouts" in shown(stream(), monkeypatch, moves=moves, fails=fails)
+
+
+def test_a_long_note_leaves_room_for_what_is_done_and_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setenv("COLUMNS", "80")
+    with progress_bar("benchmark", 28, unit="jobs") as update:
+        update(27, 0.05, "walker2d-medium-expert-dt-cpc-m=16-mode=joint-batch_size=64-context=20")
+    (line,) = stream.getvalue().splitlines()
+    assert "27/28 walker2d" in line
+    assert "3.0 jobs/min" in line
+    assert "…" in line.split("jobs/min")[0]
+    assert "…" not in line.split("jobs/min")[1]
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [(1234.5, "1,234 jobs/s"), (2.25, "2.2 jobs/s"), (0.5, "30 jobs/min"), (0.001, "3.6 jobs/h"), (0, "0.0 jobs/h")],
+)
+def test_slow_work_is_told_per_minute_or_per_hour(rate: float, said: str) -> None:
+    assert speed(rate, "jobs") == said
 
 
 def test_a_bar_on_a_terminal_that_closed_does_not_hide_why_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # the terminal closes; Windows has no such signal
 
@@ -24,15 +25,15 @@ def progress_bar(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed:>7,}/{task.total:,}"),
-        TextColumn("{task.fields[note]}"),
-        TextColumn("{task.fields[rate]:,.0f} " + f"{unit}/s"),
+        _Note(),
+        TextColumn("{task.fields[speed]}"),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
     progress = Progress(*columns, console=Console(file=sys.stderr), disable=quiet)
-    task = progress.add_task(title, total=total, completed=done, note="", rate=0.0)
+    task = progress.add_task(title, total=total, completed=done, note="", speed="")
 
     def update(done: int, rate: float, note: str = "", total: int | None = None) -> None:
-        progress.update(task, completed=done, note=note, rate=rate, total=total)
+        progress.update(task, completed=done, note=note, speed=speed(rate, unit), total=total)
 
     progress.start()
     stop = progress.stop
@@ -45,6 +46,19 @@ def progress_bar(
     finally:
         with suppress(OSError):  # of a terminal that has closed; what is to be saved matters more
             stop()
+
+
+class _Note(ProgressColumn):
+    """Shortened where the line is too long: what is done and what is left are never cut off for it."""
+
+    def render(self, task: Task) -> Text:
+        return Text(task.fields["note"], no_wrap=True, overflow="ellipsis")
+
+
+def speed(rate: float, unit: str) -> str:
+    """A rate per second as people say it: of slow work per minute or per hour."""
+    seconds, per = next(((s, p) for s, p in ((1, "s"), (60, "min")) if rate * s >= 1), (3600, "h"))
+    return f"{rate * seconds:,.{0 if rate * seconds >= 10 else 1}f} {unit}/{per}"
 
 
 @contextmanager

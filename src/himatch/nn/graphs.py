@@ -107,6 +107,7 @@ class Recorded(Generic[T]):
                 part.compile()
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "TensorFloat32")  # single precision is meant where it is used
+                warnings.filterwarnings("ignore", category=FutureWarning, module=r"torch\._inductor")  # its own affair
                 self._try_out(undo)
             self._compiled = True
         except Exception as reason:  # whatever a compiler on a user's machine may say
