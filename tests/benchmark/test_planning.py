@@ -52,6 +52,19 @@ def test_another_head_is_for_methods_that_can_have_it() -> None:
     assert methods == {"cdt", "dt", "bc", "meta-bc"}
 
 
+def test_a_method_of_no_table_has_a_row_where_it_is_asked_for() -> None:
+    options = Options(tasks=("hopper",), methods=("moments", "cdt"))
+    jobs = plan_jobs(["xvel", "imitation", "data"], options)
+    asked = {(job.method, dict(job.settings).get("feature"), q.suite) for job in jobs for q in job.questions}
+    matched = {(method, "x_velocity", "xvel") for method in ("moments", "cdt")}
+    assert asked == matched | {
+        ("moments", "x_velocity", "imitation"),
+        ("moments", "reward", "imitation"),
+        ("", None, "data"),
+    }
+    assert "moments" not in {job.method for job in plan_jobs(["xvel"], Options())}
+
+
 def test_budgets_include_more_rows() -> None:
     counts = [len(rows_of(SUITES["imitation"], budget, ())) for budget in ("smoke", "fast", "paper")]
     assert counts == sorted(counts)

@@ -28,6 +28,7 @@ from himatch.cli import main
 from himatch.data import make_dataset
 from himatch.errors import HimatchError
 from himatch.matching import temperature
+from himatch.policy import METHODS
 from himatch.training import Interrupted
 
 TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
@@ -235,11 +236,44 @@ def test_each_method_has_the_temperature_that_suits_it(
     assert {result.provenance["training"]["temperature"] for result in read_results([tmp_path])} == {0.5}
 
 
-def test_several_processes(cache: str, logs: Path, tmp_path: Path) -> None:
-    chosen = options(cache, tasks=("hopper",), methods=("cdt", "bc"), steps=2, seeds=1, episodes=1, data=str(logs))
-    outcomes = run_benchmark(["xvel"], tmp_path, chosen, workers=2, quiet=True)
-    assert all(outcome.failure is None for outcome in outcomes)
-    assert len(read_results([tmp_path])) == 2
+OWN_METHOD = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from himatch.policy import METHODS
+from himatch.policy.methods import CDT
+
+
+@dataclass(frozen=True)
+class Coarse(CDT):
+    name: ClassVar[str] = "coarse"
+    bins: int = 5
+
+
+METHODS[Coarse.name] = Coarse
+"""
+
+
+def test_several_processes_know_a_method_of_ones_own(cache: str, logs: Path, tmp_path: Path) -> None:
+    own = tmp_path / "coarse.py"
+    own.write_text(OWN_METHOD)
+    few = {"steps": 2, "seeds": 1, "episodes": 1, "data": str(logs)}
+    try:
+        chosen = options(cache, tasks=("hopper",), methods=("coarse", "bc"), imports=(str(own),), **few)
+        outcomes = run_benchmark(["xvel"], tmp_path / "out", chosen, workers=2, quiet=True)
+    finally:
+        METHODS.pop("coarse", None)
+    assert [outcome.failure for outcome in outcomes] == [None, None]
+    results = {result.method: result for result in read_results([tmp_path / "out"])}
+    assert set(results) == {"coarse", "BC (no-context)"}
+    assert results["coarse"].provenance["method"] == {
+        "name": "coarse",
+        "feature": "x_velocity",
+        "gamma": 1.0,
+        "bins": 5,
+    }
+    with pytest.raises(HimatchError, match=r"--import .*missing\.py: no such file"):
+        options(cache, imports=(str(tmp_path / "missing.py"),))
 
 
 def test_sigterm_to_the_first_of_several_processes_stops_them_all(logs: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from himatch.errors import HimatchError
 from himatch.nn.heads import Head
 from himatch.policy import METHODS
 from himatch.rollout import CONDITIONINGS
+from himatch.tasks import import_tasks
 
 OWN_HEAD = ("focal",)
 """Methods with a head of their own, which are left out where another one is asked for."""
@@ -38,8 +39,12 @@ class Options:
     threads: int = 0
     all_variants: bool = False
     head: str | None = None
+    imports: tuple[str, ...] = ()
+    """Python files or modules of one's own, with methods that are then known in every process of the benchmark."""
 
     def __post_init__(self) -> None:
+        for module in self.imports:
+            import_tasks(module)
         if self.budget not in BUDGETS:
             raise HimatchError(f"unknown budget {self.budget!r}; known are {', '.join(BUDGETS)}")
         for name in self.methods:

@@ -190,7 +190,8 @@ def _on_ray(jobs: Sequence[Job], out: Path, options: Options, workers: int, addr
     cache = options.cache or (str(out / "data") if address else None)
     paths = {"data": options.data, "cache": cache}
     resolved = {name: None if path is None else str(Path(path).resolve()) for name, path in paths.items()}
-    options = replace(options, threads=threads, **resolved)  # type: ignore[arg-type]
+    imports = tuple(str(Path(name).resolve()) if name.endswith(".py") else name for name in options.imports)
+    options = replace(options, threads=threads, imports=imports, **resolved)  # type: ignore[arg-type]
     # A machine that is lost takes no result with it: they are files, and a job that runs again skips what is there.
     resources = {"num_cpus": threads, "num_gpus": 1 if gpus else 0}
     remote = ray.remote(max_retries=TRIES, retry_exceptions=False, **resources)(attempt)

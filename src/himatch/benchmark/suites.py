@@ -6,7 +6,7 @@ A new experiment is an entry in :data:`SUITES`; how jobs run lies elsewhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from himatch.errors import HimatchError
@@ -45,10 +45,11 @@ BUDGETS: Mapping[str, Budget] = {
 
 
 def usual_steps(budget: str, method: str) -> int | None:
-    """Training steps of a budget for a method; nothing where either is unknown here."""
-    if budget not in BUDGETS or method not in METHODS:
+    """Training steps of a budget for a method, one of somebody's own included; nothing for an unknown budget."""
+    if budget not in BUDGETS:
         return None
-    return configure(BUDGETS[budget].preset, make_method(method), steps=BUDGETS[budget].steps).train.steps
+    known = make_method(method) if method in METHODS else None
+    return configure(BUDGETS[budget].preset, known, steps=BUDGETS[budget].steps).train.steps
 
 
 @dataclass(frozen=True)
@@ -208,11 +209,20 @@ def find_suites(names: tuple[str, ...]) -> list[Suite]:
 
 
 def rows_of(suite: Suite, budget: str, methods: tuple[str, ...], *, all_variants: bool = False) -> list[Variant]:
-    """The rows that a budget includes, or all, of the methods asked for."""
+    """The rows that a budget includes, or all, of the methods asked for.
+
+    A method that is in none of the paper's tables (one's own, ``moments``) has a row wherever it is asked for.
+    """
     order = get_args(BudgetName)
-    return [
+    listed = [
         variant
         for variant in suite.variants
         if (not methods or variant.method in methods)
         and (all_variants or order.index(variant.from_budget) <= order.index(budget))
     ]
+    in_tables = {variant.method for known in SUITES.values() for variant in known.variants}
+    return listed + [_own_row(name) for name in methods if name not in in_tables]
+
+
+def _own_row(method: str) -> Variant:
+    return Variant(method, method, matched="feature" in {setting.name for setting in fields(METHODS[method])})

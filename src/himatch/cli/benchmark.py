@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import tyro
 
+from himatch.cli.data import Import
+
 Many = tyro.conf.arg(metavar="NAME...")
 
 
@@ -31,7 +33,9 @@ class Benchmark:
     tasks: Annotated[tuple[str, ...], Many] = ()
     """Only these tasks."""
     methods: Annotated[tuple[str, ...], Many] = ()
-    """Only these methods: cdt, dt, bc, bdt, ..."""
+    """Only these methods: cdt, dt, bc, bdt, ...; those that are in none of the paper's tables are added to each."""
+    imports: Import = ()
+    """Python file (or module) that registers methods of your own."""
     conditioning: Annotated[tuple[str, ...], Many] = ("open",)
     """open, closed or planned, or several; each applies to the methods it is for."""
     all_variants: bool = False
