@@ -56,7 +56,7 @@ def test_a_long_note_leaves_room_for_what_is_done_and_left(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     ("rate", "said"),
-    [(1234.5, "1,234 jobs/s"), (2.25, "2.2 jobs/s"), (0.5, "30 jobs/min"), (0.001, "3.6 jobs/h"), (0, "0.0 jobs/h")],
+    [(1234.5, "1,234 jobs/s"), (2.25, "2.2 jobs/s"), (0.5, "30 jobs/min"), (0.001, "3.6 jobs/h"), (0, "")],
 )
 def test_slow_work_is_told_per_minute_or_per_hour(rate: float, said: str) -> None:
     assert speed(rate, "jobs") == said

@@ -56,7 +56,9 @@ class _Note(ProgressColumn):
 
 
 def speed(rate: float, unit: str) -> str:
-    """A rate per second as people say it: of slow work per minute or per hour."""
+    """A rate per second as people say it: of slow work per minute or per hour; nothing while it is not known."""
+    if rate <= 0:
+        return ""
     seconds, per = next(((s, p) for s, p in ((1, "s"), (60, "min")) if rate * s >= 1), (3600, "h"))
     return f"{rate * seconds:,.{0 if rate * seconds >= 10 else 1}f} {unit}/{per}"
 

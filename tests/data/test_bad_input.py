@@ -62,9 +62,21 @@ BAD_COLUMNS = {
     "wide rewards": ("rewards", lambda c: np.stack([c, c], 1), "rewards must hold one number a step"),
     "narrow next": ("next_observations", lambda c: c[:, :2], "next_observations (41, 2) do not fit observations"),
     "no steps": ("observations", lambda c: c[:0], "there are no steps in it"),
-    "NaN observation": ("observations", poke((9, 1), np.nan), "observations hold NaN or infinity"),
-    "infinite reward": ("rewards", poke(9, np.inf), "in episode 1, step 2; clean the log or drop the episode"),
-    "NaN action": ("actions", poke((40, 0), np.nan), "in episode 3, step 8; clean the log or drop the episode"),
+    "NaN observation": (
+        "observations",
+        poke((9, 1), np.nan),
+        "observations hold NaN or infinity (or a number beyond single precision) in episode 1, step 2",
+    ),
+    "infinite reward": (
+        "rewards",
+        poke(9, np.inf),
+        "in episode 1, step 2; affected: 1 of 4 episodes (1)",
+    ),
+    "NaN action": (
+        "actions",
+        poke((40, 0), np.nan),
+        "in episode 3, step 8; affected: 1 of 4 episodes (3)",
+    ),
     "NaN final": ("next_observations", poke((6, 0), np.nan), "the final observation of episode 0 holds NaN"),
     "NaN terminal": ("terminals", poke(9, np.nan), "terminals hold NaN or infinity in step 9; write 1 there if"),
     "infinite timeout": ("timeouts", poke(40, -np.inf), "timeouts hold NaN or infinity in step 40; write 1 there if"),
@@ -85,7 +97,6 @@ def in_form(columns, form, folder):
     return source
 
 
-@pytest.mark.filterwarnings("ignore::himatch.HimatchWarning")  # a NaN also looks like the end of an episode
 @pytest.mark.parametrize("name", BAD_COLUMNS)
 @pytest.mark.parametrize("form", ["hdf5", "npz", "dictionary"])
 def test_a_bad_flat_column(name, form, tmp_path):
@@ -105,7 +116,11 @@ BAD_EPISODES = {
     "width": ("observations", lambda a: a[:, :2], "episode 2"),
     "goes on": ("terminals", lambda a: a | (np.arange(5) == 1), "episode 2: terminates at step 1 and goes on"),
     "NaN": ("rewards", poke(3, np.nan), "rewards hold NaN or infinity"),
-    "NaN step": ("observations", poke((3, 0), np.inf), "in episode 2, step 3; clean the log or drop the episode"),
+    "NaN step": (
+        "observations",
+        poke((3, 0), np.inf),
+        "in episode 2, step 3; affected: 1 of 4 episodes (2)",
+    ),
     "NaN terminal": ("terminals", poke(4, np.nan), "episode 2: terminals hold NaN or infinity in step 4; write 1"),
     "NaN for all": ("done", lambda _: np.float64("nan"), "episode 2: done hold NaN or infinity in step 4; write 1"),
     "range": ("actions", poke((3, 1), -9), "action -9 in episode 2, step 3, coordinate 1 is outside the range -1 to 1"),
@@ -142,7 +157,11 @@ BAD_MINARI = {
     "action width": ("actions", lambda a: a[:, :1], "episode 2: its widths differ"),
     "goes on": ("terminations", lambda a: a | (np.arange(5) == 1), "episode 2: terminates at step 1 and goes on"),
     "NaN": ("rewards", poke(3, np.nan), "rewards hold NaN or infinity"),
-    "NaN step": ("observations", poke((3, 0), np.nan), "in episode 2, step 3; clean the log or drop the episode"),
+    "NaN step": (
+        "observations",
+        poke((3, 0), np.nan),
+        "in episode 2, step 3; affected: 1 of 4 episodes (2)",
+    ),
     "NaN final": ("observations", poke((5, 0), np.nan), "the final observation of episode 2 holds NaN"),
     "too large": ("observations", poke((5, 0), 1e300), "the final observation of episode 2 holds NaN"),
     "NaN termination": ("terminations", poke(4, np.nan), "episode 2: terminations hold NaN or infinity in step 4"),

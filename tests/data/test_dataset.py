@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 import pytest
-from builders import ARM, FORMATS, assert_same, flat_columns, make_episode, make_episodes, write_npz
+from builders import ARM, FORMATS, assert_same, flat_columns, make_episode, make_episodes, write_csv, write_npz
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -238,6 +238,15 @@ def test_a_changed_source_is_mapped_anew(tmp_path):
     assert hm.load_dataset(source, ARM, mmap=tmp_path / "map").content_hash != first
 
 
+def test_a_changed_mapping_is_mapped_anew(tmp_path):
+    source = write_csv(make_episodes(), tmp_path)
+    assert hm.load_dataset(source, mmap=tmp_path / "map").observation_width == 3
+    (tmp_path / "log.toml").write_text('observations = ["obs_0"]')
+    assert hm.load_dataset(source, mmap=tmp_path / "map").observation_width == 1
+    (tmp_path / "log.toml").unlink()
+    assert hm.load_dataset(source, mmap=tmp_path / "map").observation_width == 3
+
+
 def test_the_folder_of_another_source_is_refused(tmp_path):
     hm.load_dataset(write_npz(make_episodes(), tmp_path), ARM, mmap=tmp_path / "map")
     other = write_npz(make_episodes(seed=1), tmp_path).rename(tmp_path / "other.npz")
@@ -314,6 +323,7 @@ def test_sources_are_joined(mapped, tmp_path):
     assert dataset.lengths.tolist() == [7, 20, 5, 9, 30, 4]
     assert dataset.task.horizon == 30
     assert dataset.source == source
+    assert dataset.name == dataset[:2].name == "one.npz+two.npz"
     assert dataset[:4].content_hash == hm.load_dataset(tmp_path / "one.npz").content_hash
     assert dataset[4:].content_hash == hm.load_dataset(tmp_path / "two.npz").content_hash
     if mapped:
@@ -332,6 +342,30 @@ def test_a_list_of_files_is_joined_too(mapped, tmp_path):
     assert len(hm.load_dataset([tmp_path / "one.npz", str(tmp_path / "1+1.npz")])) == 6
     with pytest.raises(DataError, match="no such file"):
         hm.load_dataset([tmp_path / "one.npz", "nowhere.npz"])
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_files_that_match_a_pattern_are_joined_in_order(mapped, tmp_path, monkeypatch):
+    write_two(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".half.npz").touch()
+    expected = hm.load_dataset("one.npz+two.npz").content_hash
+    for source in ("*.npz", tmp_path / "*.npz", "o??.npz + [t]wo.npz", ["one.npz", "t*.npz"]):
+        dataset = hm.load_dataset(source, mmap=f"map-{len(str(source))}" if mapped else None)
+        assert dataset.content_hash == expected
+    assert hm.load_dataset("*.npz").source == "*.npz"
+    (tmp_path / "two.npz").rename("[1].npz")  # a name, not a pattern
+    assert len(hm.load_dataset("one.npz+[1].npz")) == len(hm.load_dataset(["one.npz", "[1].npz"])) == 6
+    with pytest.raises(DataError, match=r"^w\*\.npz: no file or folder matches the pattern"):
+        hm.load_dataset("w*.npz")
+
+
+def test_a_mapped_pattern_sees_new_files(tmp_path):
+    write_two(tmp_path)
+    first = write_npz(make_episodes(), tmp_path)
+    assert len(hm.load_dataset(tmp_path / "*.npz", mmap=tmp_path / "map")) == 10
+    first.unlink()
+    assert len(hm.load_dataset(tmp_path / "*.npz", mmap=tmp_path / "map")) == 6
 
 
 @pytest.mark.parametrize(("more", "complaint"), [({"obs": 4}, "3 and 4 observations"), ({"act": 1}, "2 and 1 actions")])

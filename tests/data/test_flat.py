@@ -58,8 +58,9 @@ def test_without_time_outs_continuity_and_task_nothing_can_be_told():
 def test_missing_time_outs_are_added_by_continuity():
     columns = flat_columns(make_episodes((7, 12, 5, 9, 6, 8)))
     columns["timeouts"][7 + 12 - 1] = False
-    with pytest.warns(HimatchWarning, match="repaired from next_observations: 1 added, 0 time-outs"):
+    with pytest.warns(HimatchWarning, match="repaired from next_observations: 1 added, 0 time-outs") as caught:
         assert lengths(columns) == [7, 12, 5, 9, 6, 8]
+    assert caught[0].filename == __file__  # whoever loads sees a line of their own
 
 
 def test_time_outs_inside_an_episode_are_ignored():

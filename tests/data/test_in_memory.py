@@ -78,7 +78,7 @@ def test_a_generator_may_fill_its_arrays_anew(kind):
         (["a.npz", {}], "holds Trajectory objects or dictionaries of arrays, not str"),
         ([{"observations": np.zeros((3, 3))}], "episode 0 has no 'actions'"),
         ([], "no episodes in it"),
-        (7, "a list of Trajectory or of dictionaries, or a dictionary of arrays, not a int"),
+        (7, "a list of Trajectory or of dictionaries, a dictionary of arrays, or a data frame, not a int"),
         (make_episodes()[0], "not a Trajectory"),
     ],
     ids=["arrays", "mixed", "no actions", "empty", "number", "one"],

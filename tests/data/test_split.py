@@ -5,7 +5,7 @@ import pytest
 from builders import ARM, make_episode
 
 import himatch as hm
-from himatch.data import named_split, paper_split, random_split, spread_split
+from himatch.data import named_split, paper_split, random_split
 from himatch.data.split import ranked_groups
 from himatch.errors import DataError
 
@@ -187,14 +187,3 @@ def test_splits_by_name():
     for name in ("half", "label", "label:", "paper:3"):
         with pytest.raises(DataError, match="split must be paper, random, label:A,B or none"):
             named_split(data, name)
-
-
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_a_spread_split_holds_out_no_extremes(count):
-    data = with_returns(np.random.default_rng(1).normal(size=40))
-    split = spread_split(data, count)
-    ranks = np.argsort(np.argsort(data.returns, kind="stable"))[split.held_out_index]
-    assert len(split.held_out) == count
-    assert len(split.train) == 40 - count
-    assert (ranks > 5).all()
-    assert (ranks < 35).all()

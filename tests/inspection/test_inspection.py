@@ -136,3 +136,29 @@ def test_a_constant_feature_is_remarked_upon() -> None:
 
 def test_sparklines_show_small_bins() -> None:
     assert sparkline([0.0, 0.001, 0.5, 1.0]) == " ▁▄█"
+
+
+def test_names_and_missing_labels_of_a_table_are_shown(tmp_path: Path) -> None:
+    rows = ["episode,obs_x,obs_y,act_u,label", "a,1,2,0.5,walk", "b,3,4,0.25,", "c,5,6,0.5,walk"]
+    (tmp_path / "log.csv").write_text("\n".join(rows))
+    report = inspect_dataset(hm.load_dataset(tmp_path / "log.csv"))
+    assert (report.observation_names, report.action_names) == (["obs_x", "obs_y"], ["act_u"])
+    assert (report.labels, report.unlabelled) == ({"walk": 2}, 1)
+    text = str(report)
+    assert re.search(r"^observations +obs_x, obs_y$", text, re.MULTILINE)
+    assert re.search(r"^actions +act_u$", text, re.MULTILINE)
+    assert re.search(r"^labels +walk \(2\) +without a label 1$", text, re.MULTILINE)
+
+
+def test_what_has_no_names_shows_none(hopper: hm.TrajectoryDataset) -> None:
+    report = inspect_dataset(hopper)
+    assert report.observation_names == report.action_names == []
+    assert not re.search("^(observations|actions) ", str(report), re.MULTILINE)
+
+
+def test_of_many_names_the_first_are_shown(tmp_path: Path) -> None:
+    header = ",".join(["episode", "act_u", *(f"obs_{i}" for i in range(100))])
+    (tmp_path / "log.csv").write_text(f"{header}\na{',0.5' * 101}\n")
+    text = " ".join(str(inspect_dataset(hm.load_dataset(tmp_path / "log.csv"))).split())
+    assert "obs_23, ... 100 in all" in text
+    assert "obs_24," not in text

@@ -13,11 +13,13 @@ from random_episodes import episode
 from untrained import fallen_hoppers, untrained
 
 import himatch as hm
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, HimatchWarning
 from himatch.matching import Policy
 from himatch.matching.controller import Controller
 from himatch.rollout import EVALUATION_SEED, Conditioning
 from himatch.targets import Asked
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*lies (where no|beyond every) training episode")
 
 METHODS = {
     "bc": hm.BC(),
@@ -322,3 +324,34 @@ def test_noise_of_ones_own(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     np.testing.assert_array_equal(first, same)  # by default that of the weights
     assert not np.allclose(first, again)
     assert not np.allclose(again, other)
+
+
+def test_targets_that_the_data_does_not_cover_are_noted(policy: Policy) -> None:
+    with pytest.warns(HimatchWarning, match=r"100% of normal\(40,1\) lies where no training episode goes") as caught:
+        policy.controller("normal(40,1)", batch=3)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("failed", [3.4e38, -1e30, 1e300])
+def test_a_sensor_that_failed_does_not_reach_the_context(
+    failed: float, policy: Policy, data: hm.TrajectoryDataset
+) -> None:
+    seen = data[0].observations
+    controller, undisturbed = (policy.controller("point(0)", seed=7) for _ in range(2))
+    broken = seen[1].astype(np.float64)
+    broken[8] = failed
+    controller.act(seen[0])
+    undisturbed.act(seen[0])
+    with pytest.raises(HimatchError, match=r"number 8 of the observation is -?[\d.]+e\+|holds NaN or infinity"):
+        controller.act(broken)
+    np.testing.assert_array_equal(controller.act(seen[1]), undisturbed.act(seen[1]))
+
+
+def test_a_demonstration_that_is_over_is_noted(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    controller = policy.controller("point(0)", batch=2)
+    for _ in range(3):
+        controller.act(np.stack([data[0].observations[0]] * 2))
+    controller.reset(1)
+    with pytest.warns(HimatchWarning, match="lasts 3 steps, and this is step 3") as caught:
+        controller.retarget(data[0][:3])
+    assert len(caught) == 1  # the second robot is at its beginning

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from himatch.errors import DataError, HimatchError
 from himatch.nn.tensors import read_tensors, write_tensors
 from himatch.policy import METHODS
 from himatch.policy.methods import method_from_spec, method_spec
-from himatch.training import Interrupted, loop
+from himatch.training import Interrupted, best_weights, loop
 from himatch.training.windows import DeviceWindows, StreamedWindows, make_windows
 
 TINY = {"context": 3, "layers": 1, "width": 16, "dropout": 0.1, "batch_size": 8, "steps": 12, "preset": "cpu"}
@@ -84,6 +85,68 @@ def test_an_interrupted_run_ends_in_the_same_bits(
             for key, tensor in weights(whole, seed, kind).items():
                 assert torch.equal(tensor, weights(parts, seed, kind)[key]), key
         assert steps(whole, seed) == steps(parts, seed) == list(range(2, 13, 2))
+
+
+@pytest.mark.parametrize(("name", "last", "resumed"), [("dt", 12, False), ("dt-ae frozen", 6, True)])
+def test_a_signal_at_the_last_step_stops_what_comes_after_it(
+    name: str, last: int, resumed: bool, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frozen encoder's training is followed by the policy's, the policy's by whatever a program does next."""
+    _signal_after(last, monkeypatch)
+    with pytest.raises(Interrupted, match="--resume" if resumed else f"step {last} of {last}.*which was the last"):
+        hm.train(VARIANTS[name], hopper, out=tmp_path, quiet=True, **TINY)
+    monkeypatch.undo()
+    assert (tmp_path / "seed-0" / "last.safetensors").exists() != resumed
+    hm.train(VARIANTS[name], hopper, out=tmp_path, quiet=True, resume=True, **TINY)
+
+
+def test_a_signal_before_the_first_step_leaves_the_folder_free(
+    hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("himatch.training.run.make_windows", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        hm.train(hm.DT(), hopper, out=tmp_path / "run", quiet=True, **TINY)
+    monkeypatch.undo()
+    assert not (tmp_path / "run" / "failed.json").exists()
+    hm.train(hm.DT(), hopper, out=tmp_path / "run", quiet=True, **TINY)
+
+
+@pytest.mark.parametrize(("episodes", "chosen"), [(180, 4), (240, 2)])
+def test_the_weights_that_validate_best_are_the_best_if_there_is_enough_to_choose_by(
+    episodes: int, chosen: int, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told that step 2 of 4 validates best, with 9 and with 12 episodes to say so."""
+    losses = iter((0.5, 0.1, 0.3, 0.4))
+
+    def validate(self: loop.Loop, _: DeviceWindows) -> dict[str, torch.Tensor]:
+        if self.engine.step == 2:
+            second.update({name: t.clone() for name, t in self.engine.flat.state(self.engine.flat.master, 0).items()})
+        return {"validation": torch.tensor([next(losses)])}
+
+    second: dict[str, torch.Tensor] = {}
+    monkeypatch.setattr(loop.Loop, "validate", validate)
+    monkeypatch.setattr(loop, "look_every", lambda _: 1)
+    data = hm.load_dataset([hopper[i % len(hopper)] for i in range(episodes)], "hopper")
+    hm.train(hm.DT(), data, out=tmp_path, quiet=True, **{**TINY, "steps": 4})
+    best, last = weights(tmp_path, 0, "best"), weights(tmp_path, 0)
+    assert all(torch.equal(best[key], (second if chosen == 2 else last)[key]) for key in second)
+    said = "lowest validation loss" if chosen == 2 else "the last ones: 9 validation episodes are too few to choose by"
+    assert best_weights(tmp_path, (0,)) == f"step {chosen} of 4 ({said})"
+
+
+def test_what_never_moved_says_nothing(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """A sensor that always said 24 may say something else one day; nothing was learned of that."""
+
+    def reading(one: hm.Trajectory, value: float) -> hm.Trajectory:
+        return replace(one, observations=np.where(np.arange(11) == 4, np.float32(value), one.observations))
+
+    still = [reading(one, 24.0) for one in hopper]
+    with pytest.warns(hm.HimatchWarning, match=r"obs\[4\] never changed in the training episodes"):
+        policy = hm.train(hm.DT(), hm.load_dataset(still, "hopper"), out=tmp_path, quiet=True, **TINY)
+    np.testing.assert_array_equal(policy.actions(reading(still[0], 20.0), still[0]), policy.actions(still[0]))
 
 
 def test_the_time_of_all_stretches_counts(

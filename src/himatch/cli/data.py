@@ -25,17 +25,17 @@ class TableColumns:
     episode: Annotated[str | None, tyro.conf.arg(name="columns.episode", metavar="NAME")] = None
     """Column that says which episode a row belongs to (episode)."""
     observations: Annotated[str | None, tyro.conf.arg(name="columns.observations", metavar="PATTERNS")] = None
-    """Observation columns: names or patterns, separated by commas (obs*)."""
+    """Observation columns: names or patterns, separated by commas, in this order (obs*)."""
     actions: Annotated[str | None, tyro.conf.arg(name="columns.actions", metavar="PATTERNS")] = None
-    """Action columns: names or patterns, separated by commas (act*)."""
+    """Action columns: names or patterns, separated by commas, in this order (act*)."""
     reward: Annotated[str | None, tyro.conf.arg(name="columns.reward", metavar="NAME")] = None
-    """Reward column, used if the table has it."""
+    """Reward column (reward, if the table has it)."""
     terminated: Annotated[str | None, tyro.conf.arg(name="columns.terminated", metavar="NAME")] = None
-    """Column that is true in the last row of an episode that ended by termination, used if the table has it."""
+    """Column that is true in the last row of an episode that ended by termination (terminated, if the table has it)."""
     step: Annotated[str | None, tyro.conf.arg(name="columns.step", metavar="NAME")] = None
-    """Step or time column that orders the rows of an episode, used if the table has it."""
+    """Step or time column that orders the rows of an episode (step, if the table has it)."""
     label: Annotated[str | None, tyro.conf.arg(name="columns.label", metavar="NAME")] = None
-    """Column with the behaviour an episode belongs to, used if the table has it."""
+    """Column with the behaviour an episode belongs to (label, if the table has it)."""
 
 
 @dataclass
@@ -49,6 +49,8 @@ class Loading:
     """Python file (or module) that registers tasks of your own."""
     clip_actions: bool = False
     """Clip actions outside the task's range instead of refusing them."""
+    drop_bad: bool = False
+    """Leave out episodes with missing or infinite numbers instead of refusing them."""
     mmap: PathName = None
     """Folder for memory-mapped arrays, for sets larger than memory; filled on first use, reused afterwards."""
     cache: PathName = None
@@ -70,7 +72,13 @@ class Loading:
         self.register()
         columns = {name: value for name, value in vars(self.columns).items() if value is not None}
         return load_dataset(
-            source, self.task, clip_actions=self.clip_actions, columns=columns, mmap=self.mmap, cache=self.cache
+            source,
+            self.task,
+            clip_actions=self.clip_actions,
+            drop_bad=self.drop_bad,
+            columns=columns,
+            mmap=self.mmap,
+            cache=self.cache,
         )
 
 
@@ -83,7 +91,7 @@ class Inspect:
 
     source: Source
     """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv(.gz) or .parquet, or the name of a
-    dataset that himatch makes (himatch data list); join several with +."""
+    dataset that himatch makes (himatch data list); join several with + or a quoted pattern ('logs/*.csv')."""
     feature: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME"), tyro.conf.UseAppendAction] = ()
     """Show this feature instead of all named ones: reward, state, x_velocity, obs[3], act[0], ..."""
     json: bool = False
@@ -123,7 +131,7 @@ class Convert:
 
     source: Source
     """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv(.gz) or .parquet, or the name of a
-    dataset that himatch makes (himatch data list); join several with +."""
+    dataset that himatch makes (himatch data list); join several with + or a quoted pattern ('logs/*.csv')."""
     out: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
     """Folder to write; Minari opens it by its name if the folder lies in Minari's dataset folder and the name ends in a
     version (-v0)."""

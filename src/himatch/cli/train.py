@@ -149,7 +149,7 @@ class Train:
         policy = train(method, data, split=self.split, stream=self.stream, **settings)
         matched = getattr(method, "feature", None)
         print(f"{method.name}{f' of {matched}' if matched else ''}, {len(policy.seeds)} seed(s), {self.out}")
-        print(f"best weights: {best_weights(policy.folder, policy.seeds, validated=method.validated)}")
+        print(f"best weights: {best_weights(policy.folder, policy.seeds)}")
         if policy.held_out is not None:
             error = policy.action_error(list(policy.held_out))
             print(f"held-out action error: {', '.join(f'{e:.4f}' for e in error)} (mean square, half range = 1)")

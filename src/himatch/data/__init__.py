@@ -5,7 +5,7 @@ from himatch.data.dataset import TrajectoryDataset
 from himatch.data.loading import load_dataset
 from himatch.data.making import make_dataset
 from himatch.data.recipes import RECIPES
-from himatch.data.split import Split, check_split, label_split, named_split, paper_split, random_split, spread_split
+from himatch.data.split import Split, check_split, label_split, named_split, paper_split, random_split
 from himatch.data.writing import write_minari
 
 __all__ = [
@@ -20,6 +20,5 @@ __all__ = [
     "named_split",
     "paper_split",
     "random_split",
-    "spread_split",
     "write_minari",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -66,6 +67,23 @@ def listed(names: Iterable[object]) -> str:
     return ", ".join(shown[:20]) + more or "nothing"
 
 
+@dataclass(frozen=True)
+class Places:
+    """What a source calls its episodes and where in it their rows are; episodes without names are counted."""
+
+    names: Sequence[str] = ()
+    row: Callable[[int], str] | None = None
+
+    def episode(self, number: int) -> str:
+        """An episode, for a message."""
+        return listed([repr(self.names[number])]) if self.names else str(number)
+
+    def step(self, packed: Packed, row: int) -> str:
+        """The step that a row of the packed arrays is, for a message."""
+        episode, step = packed.locate(row)
+        return f"episode {self.episode(episode)}, step {step}" + (f" ({self.row(row)})" if self.row else "")
+
+
 def as_array(values: Any, name: str, where: str) -> NDArray[Any]:
     """Nested lists and tensors as an array; refuses what has no shape, and what an array cannot hold."""
     if np.ma.is_masked(values):
@@ -100,8 +118,36 @@ def observation_columns(width: int, task: Task | None, where: str) -> int:
     )
 
 
-def check_packed(packed: Packed, task: Task, where: str, *, clip_actions: bool) -> None:
-    """Widths, finite numbers, action range. Clips actions in place where they overshoot by rounding."""
+def align_columns(packed: Packed, columns: Mapping[str, tuple[str, ...]], where: str) -> Packed:
+    """The set with its columns, where they have names, in the order of ``columns``; other names are refused."""
+    for name in ("observations", "actions"):
+        found, wanted = packed.columns.get(name, ()), columns.get(name, ())
+        if not found or not wanted or found == wanted:
+            continue
+        if sorted(found) != sorted(wanted):
+            more, less = ([n for n in one if n not in other] for one, other in ((found, wanted), (wanted, found)))
+            raise DataError(
+                f"{where}: its {name} are not those of the sources that it is joined to: {listed(more)} is only here, "
+                f"{listed(less)} is not; take the same columns of all (--columns.{name})"
+            )
+        order = [found.index(n) for n in wanted]
+        finals = packed.final_observations
+        if name == "observations":
+            finals = finals[:, order]
+        array: Array = getattr(packed, name)
+        for start in range(0, len(array), BLOCK):
+            array[start : start + BLOCK] = array[start : start + BLOCK, order]
+        packed = replace(packed, final_observations=finals, columns={**packed.columns, name: wanted})
+    return packed
+
+
+def check_packed(
+    packed: Packed, task: Task, where: str, places: Places, *, clip_actions: bool, drop_bad: bool
+) -> NDArray[np.bool_]:
+    """Widths, finite numbers, action range. Clips actions in place where they overshoot by rounding.
+
+    Says which episodes to take, ``(E,)``: all, but with ``drop_bad`` those without a missing or infinite number.
+    """
     if len(packed.lengths) == 0:
         raise DataError(f"{where}: there are no episodes in it")
     if (packed.lengths < 1).any():
@@ -120,47 +166,81 @@ def check_packed(packed: Packed, task: Task, where: str, *, clip_actions: bool) 
         raise DataError(
             f"{where}: actions have {width} numbers, task {task.name} has {task.action_width}; is it the right task?"
         )
-    named = (("observations", packed.observations), ("actions", packed.actions), ("rewards", packed.rewards))
-    for name, array in named:
-        if array is not None:
-            _check_finite(array, name, packed, where)
-    finals = packed.final_observations[packed.has_final]
-    if not np.isfinite(finals).all():
-        episode = int(np.flatnonzero(packed.has_final)[np.argwhere(~np.isfinite(finals))[0][0]])
-        raise DataError(f"{where}: the final observation of episode {episode} holds NaN or infinity")
+    good = _check_finite(packed, where, places, drop_bad=drop_bad)
     if task.action_low is not None and task.action_high is not None:
         low = np.broadcast_to(np.asarray(task.action_low, dtype=np.float32), (width,))
         high = np.broadcast_to(np.asarray(task.action_high, dtype=np.float32), (width,))
-        _check_actions(packed, low, high, task, where, clip_actions=clip_actions)
+        _check_actions(packed, good, low, high, task, where, places, clip_actions=clip_actions)
+    return good
 
 
-def _check_finite(array: Array, name: str, packed: Packed, where: str) -> None:
+def _check_finite(packed: Packed, where: str, places: Places, *, drop_bad: bool) -> NDArray[np.bool_]:
+    """Which episodes hold finite numbers only, ``(E,)``; others are refused, or left out with a note."""
+    good, first = np.ones(len(packed.lengths), dtype=bool), ""
+    for name in ("observations", "actions", "rewards"):
+        array = getattr(packed, name)
+        for rows, columns in () if array is None else _not_finite(array):
+            good[np.searchsorted(packed.starts, rows, side="right") - 1] = False
+            first = first or f"{_hold(packed, name, columns[0])} in {places.step(packed, int(rows[0]))}"
+    bad_finals = packed.has_final & ~np.isfinite(packed.final_observations).all(axis=1)
+    if bad_finals.any():
+        good &= ~bad_finals
+        episode = places.episode(int(bad_finals.argmax()))
+        first = first or f"the final observation of episode {episode} holds NaN or infinity"
+    if good.all():
+        return good
+    bad = np.flatnonzero(~good)
+    affected = f"{len(bad)} of {len(good)} episodes ({listed(places.episode(int(number)) for number in bad)})"
+    if not drop_bad:
+        raise DataError(
+            f"{where}: {first}; affected: {affected}; clean the log or leave them out (--drop-bad, drop_bad=True)"
+        )
+    if not good.any():
+        raise DataError(f"{where}: {first}; no episode is without such, so nothing is left; clean the log")
+    note(f"{where}: {affected} left out, as asked: {first}" + (", and others" if len(bad) > 1 else ""))
+    return good
+
+
+def _not_finite(array: Array) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Rows and columns of the numbers that are none, a block at a time."""
     for start in range(0, len(array), BLOCK):
-        finite = np.isfinite(array[start : start + BLOCK])
-        if not finite.all():
-            row = start + int(np.argwhere(~finite)[0][0])
-            episode, step = packed.locate(row)
-            raise DataError(
-                f"{where}: {name} hold NaN or infinity (or a number beyond single precision) in episode {episode}, "
-                f"step {step}; clean the log or drop the episode"
-            )
+        block = np.atleast_2d(array[start : start + BLOCK].T).T  # rewards are one column
+        rows, columns = np.nonzero(~np.isfinite(block))
+        if len(rows):
+            yield start + rows, columns
+
+
+def _hold(packed: Packed, name: str, column: int) -> str:
+    """That a column holds what is no number, by the name it has in the file."""
+    if name in packed.columns:
+        return f"column {listed([packed.columns[name][column]])} is empty, NaN, infinite or beyond single precision"
+    return f"{name} hold NaN or infinity (or a number beyond single precision)"
 
 
 def _check_actions(
-    packed: Packed, low: NDArray[np.float32], high: NDArray[np.float32], task: Task, where: str, *, clip_actions: bool
+    packed: Packed,
+    good: NDArray[np.bool_],
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    task: Task,
+    where: str,
+    places: Places,
+    *,
+    clip_actions: bool,
 ) -> None:
-    clipped, span = 0, high - low
+    clipped, span, counted = 0, high - low, np.repeat(good, packed.lengths)
     for start in range(0, len(packed.actions), BLOCK):
         block = packed.actions[start : start + BLOCK]
-        excess = np.maximum(low - block, block - high)
+        excess = np.where(counted[start : start + BLOCK, None], np.maximum(low - block, block - high), 0)
         worst = excess / span
         if not clip_actions and (worst > ROUNDING).any():
             row, coordinate = (int(i) for i in np.argwhere(worst > ROUNDING)[0])
-            episode, step = packed.locate(start + row)
+            names = packed.columns.get("actions")
             raise DataError(
-                f"{where}: action {block[row, coordinate]:g} in episode {episode}, step {step}, coordinate {coordinate}"
-                f" is outside the range {low[coordinate]:g} to {high[coordinate]:g} of task {task.name}; "
-                "--clip-actions (clip_actions=True) clips it"
+                f"{where}: action {block[row, coordinate]:g} in {places.step(packed, start + row)}, "
+                f"{f'column {listed([names[coordinate]])}' if names else f'coordinate {coordinate}'} is outside the "
+                f"range {low[coordinate]:g} to {high[coordinate]:g} of task {task.name}; --clip-actions "
+                "(clip_actions=True) clips it"
             )
         over = excess > 0
         if over.any():

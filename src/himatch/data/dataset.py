@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import overload
 
 import numpy as np
@@ -168,6 +169,22 @@ class TrajectoryDataset(Sequence[Trajectory]):
     def action_width(self) -> int:
         """Numbers in an action."""
         return int(self._packed.actions.shape[1])
+
+    @property
+    def name(self) -> str:
+        """The source without its folders; joined ones are all named."""
+        parts = [self.source] if Path(self.source).exists() else self.source.split("+")
+        return "+".join(Path(part).name for part in parts)
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """What the source calls the numbers of an observation; empty where it does not (all but tables)."""
+        return self._packed.columns.get("observations", ())
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """What the source calls the numbers of an action; empty where it does not (all but tables)."""
+        return self._packed.columns.get("actions", ())
 
     @property
     def observations(self) -> Array:

@@ -50,14 +50,22 @@ def _columns(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def pack_episodes(
-    episodes: Sequence[Mapping[str, Any]], where: str, task: Task | None, allocate: Allocate = in_memory
+    episodes: Sequence[Mapping[str, Any]],
+    where: str,
+    task: Task | None,
+    allocate: Allocate = in_memory,
+    names: Iterable[object] | None = None,
 ) -> Packed:
-    """Pack a list of dictionaries with ``observations``, ``actions`` and whatever else the family's files hold."""
+    """Pack a list of dictionaries with ``observations``, ``actions`` and whatever else the family's files hold.
+
+    Messages call the episodes by their ``names``, or count them.
+    """
     if not episodes:
         raise DataError(f"{where}: there are no episodes in it")
     rewarded = "rewards" in episodes[0]
     horizon = None if task is None else task.horizon
-    checked = [check_episode(episode, f"{where}: episode {i}", rewarded, horizon) for i, episode in enumerate(episodes)]
+    named = zip(range(len(episodes)) if names is None else names, episodes, strict=True)
+    checked = [check_episode(episode, f"{where}: episode {name}", rewarded, horizon) for name, episode in named]
     return pack_checked(checked, sum(len(episode.actions) for episode in checked), where, task, allocate)
 
 

@@ -60,9 +60,13 @@ def read_arrays(arrays: Mapping[str, Any], where: str, task: Task | None, alloca
     return read_flat(columns, where, task, allocate)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # beyond single precision is infinity, which the checks report
 def read_flat(columns: Mapping[str, Column], where: str, task: Task | None, allocate: Allocate) -> Packed:
     """Read flat columns (``observations``, ``actions``, ``terminals``, ...) into packed episodes."""
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond single precision is infinity, which the checks report
+        return _read_flat(columns, where, task, allocate)
+
+
+def _read_flat(columns: Mapping[str, Column], where: str, task: Task | None, allocate: Allocate) -> Packed:
     for name in ("observations", "actions"):
         if name not in columns:
             raise DataError(f"{where}: no {name!r} in it (found: {listed(sorted(columns))})")
@@ -195,7 +199,9 @@ def _continuation(observations: Array, following: Column) -> _Continuation:
     for start, stop in _blocks(following):
         after = np.asarray(following[start:stop, :width], dtype=np.float32)
         n = min(stop, steps - 1) - start
-        jumps[start : start + n] = (after[:n] != observations[start + 1 : start + 1 + n]).any(axis=1)
+        said, seen = after[:n], observations[start + 1 : start + 1 + n]
+        # What is not finite is no jump: it is complained of where it stands, which ends found here would move.
+        jumps[start : start + n] = ((said != seen) & np.isfinite(said) & np.isfinite(seen)).any(axis=1)
         keep = jumps[start:stop].copy()
         keep[-1] |= stop == steps
         rows.append(start + np.flatnonzero(keep))

@@ -6,13 +6,14 @@ import json
 import shutil
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import h5py
+import numpy as np
 
-from himatch.data.checks import check_packed, listed
+from himatch.data.checks import Places, align_columns, check_packed, listed
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.episodes import pack_episodes, pack_trajectories
 from himatch.data.flat import read_arrays, read_d4rl, read_npz
@@ -22,6 +23,7 @@ from himatch.data.packed import (
     Allocate,
     Packed,
     concatenate_packed,
+    first_columns,
     in_folder,
     in_memory,
     open_packed,
@@ -29,13 +31,16 @@ from himatch.data.packed import (
 )
 from himatch.data.pickles import read_pickle
 from himatch.data.sources import locate, split_sources
-from himatch.data.tables import is_csv_table, read_table
+from himatch.data.table_files import Frame, is_csv_table, is_frame
+from himatch.data.tables import mapping_file, read_table
 from himatch.errors import DataError, HimatchWarning, note
 from himatch.files import new_folder, reading
 from himatch.tasks import Task, get_task, task_names
 from himatch.types import Trajectory
 
-Source = str | Path | Sequence[str | Path] | Iterable[Trajectory] | Iterable[Mapping[str, Any]] | Mapping[str, Any]
+Source = (
+    str | Path | Sequence[str | Path] | Iterable[Trajectory] | Iterable[Mapping[str, Any]] | Mapping[str, Any] | Frame
+)
 
 UNNAMED = "unnamed"  # the task of a set that belongs to none
 FORMATS = ".hdf5 .h5 .npz .pkl .csv .csv.gz .parquet, or a Minari folder"
@@ -48,6 +53,7 @@ class _Part:
     packed: Packed
     task: Task | None
     env_id: str | None = None
+    places: Places = field(default_factory=Places)
 
 
 def load_dataset(
@@ -55,6 +61,7 @@ def load_dataset(
     task: str | Task | None = None,
     *,
     clip_actions: bool = False,
+    drop_bad: bool = False,
     columns: Mapping[str, Any] | None = None,
     mmap: str | Path | None = None,
     cache: str | Path | None = None,
@@ -66,16 +73,19 @@ def load_dataset(
     source
         A D4RL HDF5 file, a Minari folder or local Minari id, ``minari:ID`` (downloads it), an ``.npz``, a pickled
         list of episodes, a CSV or Parquet table, the name of a dataset that himatch makes
-        (``halfcheetah-medium-expert``), several of these in a list or joined with ``+``; or what is in memory: a
-        sequence of :class:`Trajectory` or of dictionaries with their arrays, or one dictionary of flat arrays.
+        (``halfcheetah-medium-expert``), several of these in a list, joined with ``+`` or matched by a pattern
+        (``logs/*.csv``); or what is in memory: a sequence of :class:`Trajectory` or of dictionaries with their arrays,
+        one dictionary of flat arrays, or a data frame.
     task
         Name or :class:`Task`. Where it is left out it is taken from the environment the source names or from the file
         name, and failing that the dataset gets a task of its own without named features.
     clip_actions
         Clip actions that lie outside the task's range instead of refusing them.
+    drop_bad
+        Leave out episodes that hold missing or infinite numbers, with a note, instead of refusing them.
     columns
         Which columns of a table hold what, ``{"episode": "run", "observations": "q_*,dq_*"}``; what is left out is
-        read from a TOML file beside the table.
+        read from a TOML file beside the table. Names that are written here or there must be in the table.
     mmap
         A folder for memory-mapped arrays, so that a set larger than memory works. Filled on first use, opened as it
         is afterwards, and filled again when the source has changed.
@@ -85,10 +95,10 @@ def load_dataset(
     """
     known = None if task is None else get_task(task)
     if mmap is None:
-        return _load(source, known, clip_actions, columns, cache, in_memory)
+        return _load(source, known, clip_actions, drop_bad, columns, cache, in_memory)
     if _files(source) is None:
         raise DataError("mmap maps files; these episodes are in memory already, write them with write_minari first")
-    folder, asked = Path(mmap), _request(source, known, clip_actions, columns, cache)
+    folder, asked = Path(mmap), _request(source, known, clip_actions, drop_bad, columns, cache)
     if (folder / MANIFEST).is_file():
         with reading(str(folder)):
             packed, facts = open_packed(folder)
@@ -101,20 +111,34 @@ def load_dataset(
                 for said in facts.get("notes", ()):
                     note(said)
                 stored = get_task(facts["task"]) if facts["task"] in task_names() else _anonymous_task(packed)
-                return TrajectoryDataset(packed, known or stored, source=asked["source"], env_id=facts["env_id"])
+                return TrajectoryDataset(
+                    packed,
+                    known or stored,
+                    source=asked["source"],
+                    env_id=facts["env_id"],
+                    episodes=np.array(facts["episodes"], dtype=np.int64),
+                )
     elif folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise DataError(f"{folder} holds something else than mapped arrays; choose another folder for mmap")
     with new_folder(folder, overwrite=(folder / MANIFEST).is_file()) as partial:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", HimatchWarning)
-            dataset = _load(source, known, clip_actions, columns, cache, in_folder(partial), scratch=partial)
+            dataset = _load(source, known, clip_actions, drop_bad, columns, cache, in_folder(partial), scratch=partial)
         notes = [str(w.message) for w in caught if issubclass(w.category, HimatchWarning)]
         for said in notes:
             note(said)
-        facts = {"request": asked, "task": dataset.task.name, "env_id": dataset.env_id, "notes": notes}
+        facts = {
+            "request": asked,
+            "task": dataset.task.name,
+            "env_id": dataset.env_id,
+            "notes": notes,
+            "episodes": dataset._episodes.tolist(),
+        }
         save_manifest(partial, dataset._packed, facts)
     packed, _ = open_packed(folder)
-    return TrajectoryDataset(packed, dataset.task, source=dataset.source, env_id=dataset.env_id)
+    return TrajectoryDataset(
+        packed, dataset.task, source=dataset.source, env_id=dataset.env_id, episodes=dataset._episodes
+    )
 
 
 CHECKED = ("horizon", "observation_width", "action_width", "action_low", "action_high", "prefix_only")
@@ -125,6 +149,7 @@ def _request(
     source: Source,
     task: Task | None,
     clip_actions: bool,
+    drop_bad: bool,
     columns: Mapping[str, Any] | None,
     cache: str | Path | None,
 ) -> dict[str, Any]:
@@ -132,14 +157,16 @@ def _request(
     stamps = []
     for part in _files(source) or ():
         path = locate(str(part), cache)
-        for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
-            facts = file.stat()
-            stamps.append([file.name, facts.st_size, facts.st_mtime_ns])
+        for file in [path, mapping_file(path)] if path.is_file() else sorted(path.rglob("*")):
+            if file.is_file():
+                facts = file.stat()
+                stamps.append([file.name, facts.st_size, facts.st_mtime_ns])
     asked = {
         "source": _name(source),
         "stamps": stamps,
         "task": None if task is None else [task.name, *(getattr(task, name) for name in CHECKED)],
         "clip_actions": clip_actions,
+        "drop_bad": drop_bad,
         "columns": dict(columns or {}),
     }
     plain: dict[str, Any] = json.loads(json.dumps(asked))  # as it is read back
@@ -158,6 +185,8 @@ def _files(source: Source) -> list[str | Path] | None:
 def _name(source: Source) -> str:
     if isinstance(source, (str, Path)):
         return str(source)
+    if is_frame(source):
+        return "data frame"
     files = _files(source)
     return "arrays in memory" if files is None else "+".join(map(str, files))
 
@@ -166,6 +195,7 @@ def _load(
     source: Source,
     task: Task | None,
     clip_actions: bool,
+    drop_bad: bool,
     columns: Mapping[str, Any] | None,
     cache: str | Path | None,
     allocate: Allocate,
@@ -185,8 +215,11 @@ def _load(
     if len(tasks) > 1:
         raise DataError(f"the joined sources belong to different tasks ({', '.join(sorted(tasks))})")
     known = next(iter(tasks.values()), None)  # a part that does not say its task shares the others'
-    for one, part in zip(names, parts, strict=True):
-        check_packed(part.packed, known or _anonymous_task(part.packed), _name(one), clip_actions=clip_actions)
+    called, good = first_columns(part.packed for part in parts), []
+    for i, (one, part) in enumerate(zip(names, parts, strict=True)):
+        aligned, own = align_columns(part.packed, called, _name(one)), known or _anonymous_task(part.packed)
+        good.append(check_packed(aligned, own, _name(one), part.places, clip_actions=clip_actions, drop_bad=drop_bad))
+        parts[i] = replace(part, packed=aligned)
     packed = concatenate_packed([part.packed for part in parts], allocate)
     if scratch is not None and len(names) > 1:
         _remove_parts(scratch, len(names))
@@ -198,7 +231,13 @@ def _load(
                 f"{name}: recorded in {env_id}, but task {chosen.name} runs {chosen.env_id}; physics and rewards "
                 "differ between versions, so rollouts will not reproduce the data exactly"
             )
-    return TrajectoryDataset(packed, chosen, source=name, env_id=env_ids[0] if len(env_ids) == 1 else None)
+    return TrajectoryDataset(
+        packed,
+        chosen,
+        source=name,
+        env_id=env_ids[0] if len(env_ids) == 1 else None,
+        episodes=np.flatnonzero(np.concatenate(good)),
+    )
 
 
 def _remove_parts(scratch: Path, count: int) -> None:
@@ -216,10 +255,13 @@ def _read(
     if isinstance(source, Mapping):
         return _Part(read_arrays(source, "arrays", task, allocate), task)
     if not isinstance(source, (str, Path)):
+        if is_frame(source):
+            packed, places = read_table(source, task, allocate, columns)
+            return _Part(packed, task, places=places)
         if not isinstance(source, Iterable):
             raise DataError(
-                "a dataset is a file or folder, a name, a list of these, a list of Trajectory or of dictionaries, or a "
-                f"dictionary of arrays, not a {type(source).__name__}"
+                "a dataset is a file or folder, a name, a list of these, a list of Trajectory or of dictionaries, a "
+                f"dictionary of arrays, or a data frame, not a {type(source).__name__}"
             )
         return _Part(pack_trajectories(cast("Iterable[Trajectory]", source), task, allocate), task)
     path = locate(str(source), cache)
@@ -242,7 +284,8 @@ def _read(
     elif suffix in (".pkl", ".pickle"):
         packed = pack_episodes(read_pickle(path), str(path), known, allocate)
     elif suffix == ".parquet" or is_csv_table(path):
-        packed = read_table(path, known, allocate, columns)
+        packed, places = read_table(path, known, allocate, columns)
+        return _Part(packed, known, places=places)
     else:
         raise DataError(f"{path}: do not know how to read {suffix or 'a file without a suffix'}; known: {FORMATS}")
     return _Part(packed, known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -86,6 +87,7 @@ def download(dataset_id: str) -> Path:
             import minari
         except ImportError:
             raise DataError('downloading needs Minari: pip install "himatch[minari]"') from None
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it tells every one of its tries
         try:
             minari.download_dataset(dataset_id, force_download=local.exists())
         except Exception as reason:  # several HTTP libraries, by version, and whatever a proxy may say

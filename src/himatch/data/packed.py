@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ class Packed:
 
     ``observations`` (N, obs), ``actions`` (N, act), ``rewards`` (N,) or None, ``lengths`` (E,), ``terminated`` (E,),
     ``final_observations`` (E, obs) of which only rows with ``has_final`` (E,) mean anything, ``labels`` E strings.
+    ``columns`` has what a table calls the columns of each array; other sources do not name them.
     """
 
     observations: Array
@@ -64,6 +65,7 @@ class Packed:
     final_observations: Array
     has_final: NDArray[np.bool_]
     labels: tuple[str | None, ...]
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -74,6 +76,14 @@ class Packed:
         """Episode and step of a row."""
         episode = int(np.searchsorted(self.starts, row, side="right")) - 1
         return episode, row - int(self.starts[episode])
+
+
+def first_columns(parts: Iterable[Packed]) -> dict[str, tuple[str, ...]]:
+    """What the first of several sets that names the columns of an array calls them."""
+    columns: dict[str, tuple[str, ...]] = {}
+    for part in parts:
+        columns = {**part.columns, **columns}
+    return columns
 
 
 def concatenate_packed(parts: Sequence[Packed], allocate: Allocate = in_memory) -> Packed:
@@ -105,6 +115,7 @@ def concatenate_packed(parts: Sequence[Packed], allocate: Allocate = in_memory) 
         np.concatenate([part.final_observations for part in parts]),
         np.concatenate([part.has_final for part in parts]),
         tuple(label for part in parts for label in part.labels),
+        first_columns(parts),
     )
 
 
@@ -118,6 +129,7 @@ def save_manifest(folder: Path, packed: Packed, facts: dict[str, Any]) -> None:
         "terminated": packed.terminated.tolist(),
         "has_final": packed.has_final.tolist(),
         "labels": list(packed.labels),
+        "columns": packed.columns,
     }
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
@@ -139,6 +151,7 @@ def open_packed(folder: Path) -> tuple[Packed, dict[str, Any]]:
         np.array(mapped("final_observations")),
         np.array(facts.pop("has_final"), dtype=bool),
         tuple(facts.pop("labels")),
+        {array: tuple(names) for array, names in facts.pop("columns", {}).items()},
     )
     stepwise = [len(a) for a in (packed.observations, packed.actions, packed.rewards) if a is not None]
     per_episode = [*map(len, (packed.terminated, packed.has_final, packed.final_observations)), len(packed.labels)]

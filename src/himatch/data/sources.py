@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glob import glob
 from pathlib import Path
 
 from himatch.data.minari import datasets_root, download
@@ -10,15 +11,25 @@ from himatch.errors import DataError
 
 
 def split_sources(source: str | Path) -> list[str | Path]:
-    """The sources that ``+`` joins; a path that exists is taken whole."""
+    """The sources that ``+`` joins, patterns (``logs/*.csv``) as the files that match; what exists is taken whole."""
     if not str(source).strip():
         raise DataError("the source is empty; name a file, a folder, a Minari id or a dataset")
-    if isinstance(source, Path) or _exists(Path(source)):
+    if _exists(Path(source)):
         return [source]
-    parts: list[str | Path] = [part.strip() for part in source.split("+")]
-    if not all(parts):
+    parts: list[str | Path] = [source] if isinstance(source, Path) else [part.strip() for part in source.split("+")]
+    if not all(map(str, parts)):
         raise DataError(f"{source!r}: there is nothing beside one of the + signs")
-    return parts
+    return [path for part in parts for path in _matching(part)]
+
+
+def _matching(part: str | Path) -> list[str | Path]:
+    """The paths that a pattern matches, sorted; what is no pattern stays as it is."""
+    if not set("*?[") & set(str(part)) or _local(str(part)) is not None:
+        return [part]
+    paths: list[str | Path] = sorted(glob(str(_home(str(part)))))  # noqa: PTH207  (Path's takes hidden files)
+    if not paths:
+        raise DataError(f"{part}: no file or folder matches the pattern")
+    return paths
 
 
 def locate(source: str, cache: str | Path | None = None) -> Path:
@@ -47,14 +58,18 @@ def task_made_for(source: str) -> str | None:
 
 def _local(source: str) -> Path | None:
     """The path or local Minari set of that name, where there is one."""
-    try:
-        path = Path(source).expanduser()
-    except RuntimeError:  # of a user who is not there
-        path = Path(source)
-    for place in (path, datasets_root() / source):
+    for place in (_home(source), datasets_root() / source):
         if _exists(place):
             return place
     return None
+
+
+def _home(source: str) -> Path:
+    """The path with ``~`` as the home folder."""
+    try:
+        return Path(source).expanduser()
+    except RuntimeError:  # of a user who is not there
+        return Path(source)
 
 
 def _exists(path: Path) -> bool:

@@ -114,13 +114,6 @@ def random_split(dataset: TrajectoryDataset, held_out: float = A_TENTH, seed: in
     return _split(dataset, chosen, ("random",) * count, name="random" if (held_out, seed) == (A_TENTH, 0) else None)
 
 
-def spread_split(dataset: TrajectoryDataset, count: int) -> Split:
-    """Hold out some episodes spread over the order by returns, none of them at an end."""
-    order = np.argsort(dataset.returns, kind="stable")
-    places = (np.arange(1, count + 1) * len(order)) // (count + 1)
-    return _split(dataset, np.sort(order[places]), ("spread",) * count)
-
-
 def label_split(dataset: TrajectoryDataset, held_out: str | Iterable[object], per_label: int | None = None) -> Split:
     """Keep all episodes with these labels out of training; the first ``per_label`` of each become targets.
 

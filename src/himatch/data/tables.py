@@ -1,34 +1,39 @@
-"""Tables of logs (CSV, Parquet): one row a step, a column for each number a robot writes."""
+"""Tables of logs (CSV, Parquet, data frames): one row a step, a column for each number a robot writes."""
 
 from __future__ import annotations
 
-import csv
-import gzip
 import tomllib
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.checks import listed
+from himatch.data.checks import Places, listed
 from himatch.data.episodes import pack_episodes
 from himatch.data.packed import Allocate, Packed
-from himatch.errors import DataError
+from himatch.data.table_files import Frame, Table, compressed, moment, number, open_table
+from himatch.errors import DataError, note
 from himatch.files import reading
 from himatch.tasks import Task
+
+GAP = 1.5  # usual intervals, from which on rows are missing between two
+IRREGULAR = 0.1  # part of the intervals that are gaps, from which on none of them says anything
+
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Columns:
     """Which column of a table holds what.
 
-    ``observations`` and ``actions`` are names or patterns (``q_*``), comma-separated or a list; columns keep the
-    order they have in the table. ``reward``, ``terminated``, ``step`` and ``label`` are used where the table has them.
+    ``observations`` and ``actions`` are names or patterns (``q_*``), comma-separated or a list: columns come in the
+    order of the list, those of one pattern in the order of the table. ``reward``, ``terminated``, ``step`` and
+    ``label`` are used where the table has them, must be there where somebody ``wrote`` their names, and are left out
+    where the name is empty.
     """
 
     episode: str = "episode"
@@ -38,11 +43,12 @@ class Columns:
     terminated: str = "terminated"
     step: str = "step"
     label: str = "label"
+    wrote: frozenset[str] = frozenset()
 
     @classmethod
     def beside(cls, table: Path) -> Columns:
         """The mapping in ``NAME.toml`` beside the table, or the defaults."""
-        path = (table.with_suffix("") if _compressed(table) else table).with_suffix(".toml")
+        path = mapping_file(table)
         if not path.is_file():
             return cls()
         with reading(str(path)):
@@ -50,7 +56,7 @@ class Columns:
 
     def changed(self, settings: Mapping[str, Any], where: str) -> Columns:
         """The mapping with some settings changed; unknown ones are refused by name."""
-        known = {field.name for field in fields(self)}
+        known = {field.name for field in fields(self)} - {"wrote"}
         unknown = sorted(set(settings) - known)
         if unknown:
             raise DataError(f"{where}: unknown key {unknown[0]!r}; known are {', '.join(sorted(known))}")
@@ -62,99 +68,178 @@ class Columns:
             items = value if several and isinstance(value, tuple) else (value,)
             if not all(isinstance(item, str) for item in items):
                 raise DataError(f"{where}: {key!r} must be a column name{' or a list of them' if several else ''}")
-        return replace(self, **values)
+        return replace(self, **values, wrote=self.wrote | values.keys())
 
-    def select(self, patterns: str | tuple[str, ...], names: list[str], what: str, where: str) -> list[int]:
-        """Positions of the columns that match, in table order."""
-        wanted = [p.strip() for p in patterns.split(",")] if isinstance(patterns, str) else list(patterns)
-        for pattern in wanted:
-            if not any(fnmatchcase(name, pattern) for name in names):
-                raise DataError(
-                    f"{where}: no column matches {pattern!r} for the {what} (columns: {listed(names)}); "
-                    f"name them with --columns.{what} or in a TOML file beside the table"
-                )
-        return [i for i, name in enumerate(names) if any(fnmatchcase(name, pattern) for pattern in wanted)]
-
-
-def read_table(path: Path, task: Task | None, allocate: Allocate, columns: Mapping[str, Any] | None = None) -> Packed:
-    """Read a CSV (``.csv``, ``.csv.gz``) or Parquet table of steps."""
-    where, mapping = str(path), Columns.beside(path).changed(columns or {}, f"columns of {path}")
-    with reading(where):
-        is_csv = is_csv_table(path)
-        names = _csv_names(path) if is_csv else _parquet_names(path)
-        if mapping.episode not in names:
-            if is_csv and any(";" in name for name in names):
-                raise DataError(
-                    f"{where}: its columns are separated by semicolons; write commas between columns and points in "
-                    "decimals"
-                )
+    def find(self, names: list[str], where: str) -> dict[str, list[int]]:
+        """Positions of the columns that hold what, without those of the optional roles that are not there."""
+        roles = ("episode", "reward", "terminated", "step", "label")
+        found = {role: [i] for role in roles if (i := self._role(role, names, where)) is not None}
+        taken = {i for (i,) in found.values()}
+        for what in ("observations", "actions"):
+            found[what] = [i for i in self._select(what, names, where) if i not in taken]
+        both = [names[i] for i in found["observations"] if i in found["actions"]]
+        if both:
             raise DataError(
-                f"{where}: no column {mapping.episode!r} that says which episode a row belongs to "
-                f"(columns: {listed(names)}); name it with --columns.episode or in a TOML file beside the table"
+                f"{where}: {listed(both)} is among the observations and among the actions, so that a policy would be "
+                "told what it is to answer; name it in one of them only"
             )
-        observations = mapping.select(mapping.observations, names, "observations", where)
-        actions = mapping.select(mapping.actions, names, "actions", where)
-        special = {role: names.index(name) for role in ("reward", "step") if (name := getattr(mapping, role)) in names}
-        texts = {
-            role: names.index(name)
-            for role in ("episode", "terminated", "label")
-            if (name := getattr(mapping, role)) in names
-        }
-        used = set(special.values()) | set(texts.values())
-        observations = [i for i in observations if i not in used]
-        actions = [i for i in actions if i not in used]
-        numeric = [*observations, *actions, *special.values()]
-        if is_csv:
-            numbers, words = _csv_columns(path, names, numeric, list(texts.values()), special.get("step"))
-        else:
-            numbers, words = _parquet_columns(path, names, numeric, list(texts.values()))
-    if numbers.size == 0:
-        raise DataError(f"{where}: the table has no rows")
-    a, b = len(observations), len(observations) + len(actions)
-    roles = {role: numbers[:, b + i] for i, role in enumerate(special)}
-    episode_of = dict(zip(texts, words.T, strict=True))
+        twice = [names[i] for several in found.values() for i in several if names.count(names[i]) > 1]
+        if twice:
+            raise DataError(f"{where}: there are several columns {twice[0]!r}; give each a name of its own")
+        return found
+
+    def _role(self, role: str, names: list[str], where: str) -> int | None:
+        name = getattr(self, role)
+        if name and name in names:
+            return names.index(name)
+        if role == "episode":
+            raise _no_column(f"{name!r} that says which episode a row belongs to", role, names, where)
+        if name and role in self.wrote:
+            raise _no_column(f"{name!r} for the {role}", role, names, where)
+        return None
+
+    def _select(self, what: str, names: list[str], where: str) -> list[int]:
+        patterns = getattr(self, what)
+        wanted = [p.strip() for p in patterns.split(",")] if isinstance(patterns, str) else list(patterns)
+        selected: list[int] = []
+        for pattern in wanted:
+            matching = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
+            if not matching:
+                raise _no_column(f"matches {pattern!r} for the {what}", what, names, where)
+            selected += matching
+        return list(dict.fromkeys(selected))
+
+
+def _no_column(which: str, role: str, names: list[str], where: str) -> DataError:
+    return DataError(
+        f"{where}: no column {which} (columns: {listed(names)}); name it with --columns.{role} "
+        f"(columns={{{role!r}: ...}}) or in a TOML file beside the table"
+    )
+
+
+def mapping_file(table: Path) -> Path:
+    """Where a file would lie that says which column of the table holds what."""
+    return (table.with_suffix("") if compressed(table) else table).with_suffix(".toml")
+
+
+def read_table(
+    source: Path | Frame, task: Task | None, allocate: Allocate, columns: Mapping[str, Any] | None = None
+) -> tuple[Packed, Places]:
+    """Read a CSV (``.csv``, ``.csv.gz``) or Parquet table of steps, or a data frame."""
+    table = open_table(source)
+    mapping = Columns.beside(source) if isinstance(source, Path) else Columns()
+    steps = _read_steps(table, mapping.changed(columns or {}, f"columns of {table.where}"))
+    rows_of = _episode_rows(steps.roles["episode"], steps.roles.get("step"), table)
+    if "step" in steps.roles:
+        _note_gaps(steps.roles["step"], rows_of, table.where)
     episodes = []
-    for rows in _episode_rows(episode_of["episode"], roles.get("step"), where):
-        episode: dict[str, Any] = {"observations": numbers[rows, :a], "actions": numbers[rows, a:b]}
-        if "reward" in roles:
-            episode["rewards"] = roles["reward"][rows]
-        if "terminated" in episode_of:
-            episode["terminals"] = _flags(episode_of["terminated"][rows], where)
-        if "label" in episode_of:
-            episode["label"] = str(episode_of["label"][rows[0]]) or None
+    for name, rows in rows_of.items():
+        episode: dict[str, Any] = {"observations": steps.observations[rows], "actions": steps.actions[rows]}
+        if "reward" in steps.roles:
+            episode["rewards"] = steps.roles["reward"][rows]
+        if "terminated" in steps.roles:
+            episode["terminals"] = _flags(steps.roles["terminated"][rows], table.where)
+        if "label" in steps.roles:
+            episode["label"] = _label(steps.roles["label"], rows, name, table)
         episodes.append(episode)
-    return pack_episodes(episodes, where, task, allocate)
+    packed = pack_episodes(episodes, table.where, task, allocate, [listed([repr(name)]) for name in rows_of])
+    names = {**steps.names, "observations": steps.names["observations"][: packed.observations.shape[1]]}
+    order = np.concatenate(list(rows_of.values()))
+    return replace(packed, columns=names), Places(list(rows_of), lambda row: table.place(int(order[row])))
 
 
-def _episode_rows(episode: NDArray[Any], step: NDArray[Any] | None, where: str) -> list[NDArray[np.int64]]:
-    """Row numbers of every episode, in order of appearance."""
+@dataclass(frozen=True)
+class _Steps:
+    """The rows of a table as they lie there; ``names`` are those of its columns of observations, actions, rewards."""
+
+    observations: NDArray[np.float64]
+    actions: NDArray[np.float64]
+    roles: dict[str, NDArray[Any]]
+    names: dict[str, tuple[str, ...]]
+
+
+def _read_steps(table: Table, mapping: Columns) -> _Steps:
+    with reading(table.where):
+        names = table.read_names()
+        found = mapping.find(names, table.where)
+        vectors = [*found["observations"], *found["actions"]]
+        numeric = {role: reader for role, reader in (("reward", number), ("step", moment)) if role in found}
+        texts = [role for role in ("episode", "terminated", "label") if role in found]
+        readers = {**dict.fromkeys(vectors, number), **{found[role][0]: reader for role, reader in numeric.items()}}
+        numbers, words = table.read(names, readers, [found[role][0] for role in texts])
+    if numbers.size == 0:
+        raise DataError(f"{table.where}: the table has no rows")
+    place = {column: i for i, column in enumerate(readers)}
+    roles: dict[str, NDArray[Any]] = dict(zip(texts, words.T, strict=True))
+    roles |= {role: numbers[:, place[found[role][0]]] for role in numeric}
+    arrays = {"observations": "observations", "actions": "actions", "reward": "rewards"}
+    return _Steps(
+        numbers[:, : len(found["observations"])],
+        numbers[:, len(found["observations"]) : len(vectors)],
+        roles,
+        {array: tuple(names[i] for i in found[what]) for what, array in arrays.items() if what in found},
+    )
+
+
+def _episode_rows(episode: NDArray[Any], step: NDArray[Any] | None, table: Table) -> dict[str, Rows]:
+    """Row numbers of every episode by its name, in order of appearance."""
     changes = np.flatnonzero(episode[1:] != episode[:-1]) + 1
-    runs = np.split(np.arange(len(episode)), changes)
-    groups: dict[str, list[NDArray[np.int64]]] = {}
-    for run in runs:
+    groups: dict[str, list[Rows]] = {}
+    for run in np.split(np.arange(len(episode)), changes):
         name = str(episode[run[0]])
         if name in groups and step is None:
             raise DataError(
-                f"{where}: episode {name!r} comes back in row {run[0] + 1} after another one; sort the table, give "
-                "every episode its own name, or name a step column so that interleaved rows can be put in order"
+                f"{table.where}: episode {name!r} comes back in {table.place(run[0])} after another one; sort the "
+                "table, give every episode its own name, or name a step column so that interleaved rows can be put in "
+                "order"
             )
         groups.setdefault(name, []).append(run)
-    result = []
-    for name, parts in groups.items():
-        rows = np.concatenate(parts)
-        if step is not None:
-            rows = rows[np.argsort(step[rows], kind="stable")]
-            if np.isnan(step[rows[-1]]):  # these come last
-                raise DataError(f"{where}: episode {name!r} has no step in row {rows[-1] + 1}; fill it in")
-            twice = np.flatnonzero(np.diff(step[rows]) == 0)
-            if len(twice):
-                first, second = (int(row) + 1 for row in rows[twice[0] : twice[0] + 2])
-                raise DataError(
-                    f"{where}: episode {name!r} has the same step in rows {first} and {second}; give every episode its "
-                    "own name and every row of it its own step"
-                )
-        result.append(rows)
-    return result
+    return {name: _ordered(np.concatenate(parts), step, name, table) for name, parts in groups.items()}
+
+
+def _ordered(rows: Rows, step: NDArray[Any] | None, name: str, table: Table) -> Rows:
+    if step is None:
+        return rows
+    missing = rows[~np.isfinite(step[rows])]
+    if len(missing):
+        raise DataError(f"{table.where}: episode {name!r} has no step in {table.place(missing[0])}; fill it in")
+    rows = rows[np.argsort(step[rows], kind="stable")]
+    twice = np.flatnonzero(np.diff(step[rows]) == 0)
+    if len(twice):
+        first, second = (table.place(row) for row in rows[twice[0] : twice[0] + 2])
+        raise DataError(
+            f"{table.where}: episode {name!r} has the same step in {first} and {second}; give every episode its own "
+            "name and every row of it its own step"
+        )
+    return rows
+
+
+def _note_gaps(step: NDArray[Any], rows_of: Mapping[str, Rows], where: str) -> None:
+    """Tell of rows that are missing inside episodes, where the steps are regular otherwise."""
+    intervals = {name: np.diff(step[rows]) for name, rows in rows_of.items()}
+    everything = np.concatenate(list(intervals.values()))
+    if len(everything) == 0:
+        return
+    usual = np.median(everything)
+    torn = [name for name, found in intervals.items() if (found > GAP * usual).any()]
+    if torn and (everything > GAP * usual).mean() <= IRREGULAR:
+        note(
+            f"{where}: rows are missing in {len(torn)} of {len(rows_of)} episodes ({listed(map(repr, torn))}): their "
+            f"step column has gaps, the longest {everything.max() / usual:.3g} times the usual interval; steps are "
+            "taken as equally long, so cut episodes there or fill the rows in"
+        )
+
+
+def _label(words: NDArray[Any], rows: Rows, name: str, table: Table) -> str | None:
+    """The one label of an episode; blank cells say nothing."""
+    given = list(dict.fromkeys(word for word in map(str, words[rows]) if word))
+    if len(given) > 1:
+        row = rows[np.argmax(words[rows] == given[1])]
+        raise DataError(
+            f"{table.where}: episode {name!r} is labelled {given[0]!r} and in {table.place(row)} {given[1]!r}; give "
+            "each episode one label, or name another column (--columns.label '': none)"
+        )
+    return given[0] if given else None
 
 
 def _flags(words: NDArray[Any], where: str) -> NDArray[np.bool_]:
@@ -166,99 +251,3 @@ def _flags(words: NDArray[Any], where: str) -> NDArray[np.bool_]:
         return np.array([meanings[str(word).strip().lower()] for word in words], dtype=bool)
     except KeyError as word:
         raise DataError(f"{where}: {word} in the terminated column is neither true nor false") from None
-
-
-def is_csv_table(path: Path) -> bool:
-    """Whether the name is that of a CSV table, which gzip may have compressed."""
-    return path.name.lower().endswith((".csv", ".csv.gz"))
-
-
-def _compressed(path: Path) -> bool:
-    return path.suffix.lower() == ".gz"
-
-
-def _open_csv(path: Path) -> IO[str]:
-    opener = gzip.open if _compressed(path) else open
-    return cast("IO[str]", opener(path, "rt", newline="", encoding="utf-8-sig"))
-
-
-def _csv_names(path: Path) -> list[str]:
-    with _open_csv(path) as file:
-        return [name.strip() for name in next(csv.reader(file), [])]
-
-
-def _csv_columns(
-    path: Path, names: list[str], numeric: list[int], texts: list[int], step: int | None
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    readers: dict[int | str, Callable[[str], float]] = {} if step is None else {step: _moment}
-
-    def load(usecols: list[int], dtype: Any, **more: Any) -> NDArray[Any]:
-        with _open_csv(path) as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an empty table is reported by the caller
-            next(csv.reader(file), None)  # the header, which may hold quoted line breaks
-            layout: dict[str, Any] = {"delimiter": ",", "quotechar": '"', "comments": None, "ndmin": 2}
-            return np.asarray(np.loadtxt(file, dtype=dtype, usecols=usecols, **layout, **more))
-
-    try:
-        return load(numeric, np.float64, converters=readers), load(texts, np.str_)
-    except ValueError as reason:
-        place = _wrong_cell(path, names, {i: readers.get(i, float) for i in numeric})
-        if place is None:
-            raise
-        raise DataError(f"{path}: {place}") from reason
-
-
-def _moment(cell: str) -> float:
-    """A step as a number, or an ISO time in nanoseconds, as Parquet's times are."""
-    try:
-        return float(cell)
-    except ValueError:
-        if not cell[:4].isdigit():  # NumPy would understand "today"
-            raise
-        return float(np.datetime64(cell.strip(), "ns").astype(np.int64))
-
-
-def _wrong_cell(path: Path, names: list[str], readers: Mapping[int, Callable[[str], float]]) -> str | None:
-    """What is wrong with the first row that cannot be read."""
-    with _open_csv(path) as file:
-        rows = csv.reader(file)
-        next(rows, None)
-        for number, row in enumerate(filter(None, rows), 1):
-            if len(row) <= max(readers):
-                return f"row {number} has {len(row)} columns, the header has {len(names)}"
-            for i, reader in readers.items():
-                try:
-                    reader(row[i])
-                except ValueError:
-                    cell = f"holds {listed([repr(row[i])])}, which is no number" if row[i].strip() else "is empty"
-                    return f"column {listed([names[i]])} {cell} in row {number}; mend the row or drop its episode"
-    return None
-
-
-def _parquet_names(path: Path) -> list[str]:
-    return list(_parquet().read_schema(path).names)
-
-
-def _parquet_columns(
-    path: Path, names: list[str], numeric: list[int], texts: list[int]
-) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    table = _parquet().read_table(path, columns=[names[i] for i in dict.fromkeys([*numeric, *texts])])
-    numbers = [_parquet_numbers(table[names[i]].to_numpy()) for i in numeric]
-    # A null is an empty cell, as in CSV.
-    words = [np.array(["" if w is None else str(w) for w in table[names[i]].to_pylist()], dtype=np.str_) for i in texts]
-    return np.stack(numbers, axis=1), np.stack(words, axis=1)
-
-
-def _parquet_numbers(column: NDArray[Any]) -> NDArray[np.float64]:
-    numbers = np.asarray(column, dtype=np.float64)
-    if column.dtype.kind == "M":  # a null is the smallest number then
-        numbers = np.where(np.isnat(column), np.nan, numbers)
-    return numbers
-
-
-def _parquet() -> Any:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise DataError('Parquet tables need pyarrow: pip install "himatch[arrow]"') from None
-    return parquet

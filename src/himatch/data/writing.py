@@ -158,7 +158,7 @@ def _metadata(dataset: TrajectoryDataset, name: str, description: str) -> dict[s
         "action_space": _box(low, high, first.actions.shape[1]),
         "dataset_id": safe if VERSION.search(safe) else f"{safe}-v0",
         "minari_version": _minari_version(),
-        "description": description or f"Written by himatch {__version__} from {Path(dataset.source).name}.",
+        "description": description or f"Written by himatch {__version__} from {dataset.name}.",
         "himatch": {
             "version": __version__,
             "task": task.name,

@@ -57,10 +57,13 @@ class DatasetReport:
     steps: int
     observation_width: int
     action_width: int
+    observation_names: list[str]
+    action_names: list[str]
     megabytes: float
     lengths: dict[str, float]
     terminated: int
     labels: dict[str, int]
+    unlabelled: int
     returns: dict[str, float] | None
     normalized_returns: dict[str, float] | None
     sorted_returns: list[float] | None
@@ -114,10 +117,13 @@ def inspect_dataset(
         steps=dataset.steps,
         observation_width=dataset.observation_width,
         action_width=dataset.action_width,
+        observation_names=list(dataset.observation_names),
+        action_names=list(dataset.action_names),
         megabytes=_megabytes(dataset),
         lengths=_spread(lengths),
         terminated=int(dataset.terminated.sum()),
         labels=labels,
+        unlabelled=len(dataset) - sum(labels.values()),
         returns=returns,
         normalized_returns=normalized,
         sorted_returns=np.sort(dataset.returns).tolist() if dataset.has_rewards else None,

@@ -56,6 +56,9 @@ def _overview(report: DatasetReport) -> Table:
         f"{report.steps:,}   ({report.observation_width} observations, {report.action_width} actions a step, "
         f"{report.megabytes:,.1f} MB)",
     )
+    for what, names in (("observations", report.observation_names), ("actions", report.action_names)):
+        if names:
+            table.add_row(what, _shown(names, MOST_FEATURES))
     table.add_row("lengths", numbers(report.lengths, 0))
     table.add_row("ended by", f"termination {report.terminated:,}   truncation {report.episodes - report.terminated:,}")
     if report.returns is not None:
@@ -64,9 +67,14 @@ def _overview(report: DatasetReport) -> Table:
         table.add_row("D4RL score", numbers(report.normalized_returns, 1))
     if report.labels:
         shown = [f"{label} ({count})" for label, count in sorted(report.labels.items())]
-        table.add_row("labels", ", ".join(shown[:12]) + (f", ... {len(shown)} in all" if len(shown) > 12 else ""))
+        without = f"   without a label {report.unlabelled:,}" if report.unlabelled else ""
+        table.add_row("labels", _shown(shown, 12) + without)
     table.add_row("sha256", report.content_hash[:16])
     return table
+
+
+def _shown(names: list[str], most: int) -> str:
+    return ", ".join(names[:most]) + (f", ... {len(names)} in all" if len(names) > most else "")
 
 
 def _features(report: DatasetReport) -> Table:

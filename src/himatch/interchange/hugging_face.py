@@ -149,7 +149,7 @@ def _write_run(folder: Path, checkpoint: Checkpoint, settings: Settings, data: T
         "task": files.task_spec(task),
         "statistic": statistic.spec(),
         "data": {
-            "source": None if data is None else Path(data.source).name,
+            "source": None if data is None else data.name,
             "env_id": settings.env_id,
             "hash": "" if data is None else data.content_hash,
             "episodes": None if data is None else len(data),

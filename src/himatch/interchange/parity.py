@@ -61,6 +61,7 @@ def random_episodes(policy: Policy) -> list[Trajectory]:
         t.numpy()
         for t in (normalizers.state_mean, normalizers.state_std, normalizers.action_middle, normalizers.action_half)
     )
+    std = np.where(np.isfinite(std), std, 1.0)  # also what never moved in the data
     steps = 3 * policy.context + 5
     return [
         Trajectory(

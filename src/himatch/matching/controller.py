@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from himatch.errors import DataError, HimatchError
+from himatch.errors import DataError, HimatchError, note
 from himatch.features import Stepwise
 from himatch.information import InformationStatistic
-from himatch.matching.matching import check_told, conditioning_frame, policy_feed
+from himatch.matching.matching import check_told, conditioning_frame, note_outside, policy_feed
 from himatch.nn.settings import whole
 from himatch.rollout import Conditioning, Feed, Player
 from himatch.targets import Asked, Target
@@ -20,6 +20,9 @@ from himatch.types import Trajectory
 
 if TYPE_CHECKING:
     from himatch.matching.policy import Policy
+
+
+FAR = 1e6  # standard deviations
 
 
 class Controller:
@@ -52,10 +55,13 @@ class Controller:
         self.task, self.batch, self.conditioning = policy.task, batch, conditioning
         robots = batch or 1
         self._targets = self._one_each(target, robots)
+        self._note_outside()
         chance = one.seeds[0] if noise is None else noise
         self._player = Player(
             one.agent, one.normalizers, self._feed(self._targets), robots, chance, one.temperature, apart=robots > 1
         )
+        known = one.normalizers
+        self._middle, self._spread = (t.cpu().numpy() for t in (known.state_mean, known.state_std))
         statistic = policy.statistic
         self._feature = Stepwise(statistic.feature) if isinstance(statistic, InformationStatistic) else None
         self._last: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
@@ -81,6 +87,12 @@ class Controller:
             self._player.feed.take(self._feed(targets), chosen)
         for robot, new in zip(chosen.tolist(), targets, strict=True):
             self._targets[robot] = new
+            shown, step = new.demonstration(), int(self._player.clock[0][robot])
+            if shown is not None and len(shown) <= step:
+                note(
+                    f"{new.name} lasts {len(shown)} steps, and this is step {step}: only its end is left to match; "
+                    "reset() begins anew"
+                )
 
     @property
     def target(self) -> Target | tuple[Target, ...]:
@@ -112,7 +124,8 @@ class Controller:
         width = self._player.agent.widths.observation
         wanted = (width,) if self.batch is None else (self.batch, width)
         try:
-            seen = np.array(observation, dtype=np.float32)
+            with np.errstate(over="ignore"):  # what single precision cannot hold is refused as infinite
+                seen = np.array(observation, dtype=np.float32)
         except (TypeError, ValueError):
             raise HimatchError(f"expected an observation of shape {wanted}, got something that is no array") from None
         if seen.ndim >= 1 and self.task.prefix_only and seen.shape[-1] > width:
@@ -121,6 +134,14 @@ class Controller:
             raise HimatchError(f"expected an observation of shape {wanted}, got {seen.shape}")
         if not np.isfinite(seen).all():
             raise HimatchError("the observation holds NaN or infinity; the policy cannot act on it")
+        # Finite, but a network would make NaN of it, and remember that: the value of a sensor that has failed.
+        far = np.abs(seen - self._middle) > FAR * self._spread
+        if far.any():
+            place = tuple(int(i) for i in np.argwhere(far)[0])
+            raise HimatchError(
+                f"number {place[-1]} of the observation is {seen[place]:g}, a million times further out than in the "
+                "training data; the policy cannot act on it"
+            )
         return seen.reshape(-1, width)
 
     def _account(self, reward: ArrayLike | None) -> None:
@@ -167,6 +188,12 @@ class Controller:
         target = self._policy.target(asked)
         check_told(self._policy, target)
         return target
+
+    def _note_outside(self) -> None:
+        """A word about targets that the data does not cover; :meth:`retarget` is for loops that cannot wait for it."""
+        if isinstance(self._policy.statistic, InformationStatistic):
+            for target in {id(target): target for target in self._targets}.values():
+                note_outside(target, None, self._policy.reference())
 
     def _chosen(self, robots: ArrayLike | None) -> NDArray[np.int64]:
         """Numbers of the robots that are meant."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 Environment = str | Callable[[], "gymnasium.Env[Any, Any]"] | gymnasium.Env[Any, Any]
 AT_ONCE = 2048  # rollouts played together; more are played in turn
 MOST = 100_000  # rollouts of one target
-NOTED = 0.05  # part of the rollouts beyond all bins that is worth a word
+NOTED = 0.05  # part of the rollouts beyond all bins, or of a target beyond all data, that is worth a word
+SHORT = 0.1  # part of a target's steps; rollouts that are shorter are worth one too
 
 
 def match_targets(
@@ -81,6 +82,7 @@ def match_targets(
     if progress is not None:
         progress(reached, reached)  # robots that fall leave less to do
     _note_beyond(results[0])
+    _note_short(results[0])
     return results
 
 
@@ -149,7 +151,7 @@ def _mixtures(targets: Sequence[Target], reference: EpisodeReference) -> list[Mi
     """How near each target a mixture of training episodes comes; a word about those that none comes near."""
     found = [reference.mixture(target) if target.matches == "distribution" else None for target in targets]
     for target, mixture in zip(targets, found, strict=True):
-        _note_outside(target, mixture, reference)
+        note_outside(target, mixture, reference)
     return found
 
 
@@ -286,18 +288,35 @@ def _note_beyond(results: Sequence[MatchResult]) -> None:
         )
 
 
-def _note_outside(target: Target, mixture: Mixture | None, reference: EpisodeReference) -> None:
+def _note_short(results: Sequence[MatchResult]) -> None:
+    """Say so where rollouts ended at once: values that agree are no match if there are hardly any."""
+    asked = [r for r in results if r.target.matches == "distribution"]
+    short = [r for r in asked if r.lengths.mean() < SHORT * len(r.target.values(r.frame))]
+    if short:
+        worst = min(short, key=lambda result: float(result.lengths.mean()))
+        name = worst.target.name + (f" (and {len(short) - 1} more)" if len(short) > 1 else "")
+        note(
+            f"the rollouts for {name} ended after {worst.lengths.mean():.3g} steps on average, less than {SHORT:.0%} "
+            "of what was asked for; distances compare values, not how long they last"
+        )
+
+
+def note_outside(target: Target, mixture: Mixture | None, reference: EpisodeReference) -> None:
     """Say so where a target lies outside what the data covers, and what would come nearest."""
     support = reference.support(target)
-    if support.inside or target.demonstration() is not None:
+    if support.outside < NOTED or target.demonstration() is not None:
         return
     if not len(reference.lengths):
         note(f"whether {target.name} can be reached is not known: no training episodes")
         return
-    if mixture is not None:
-        part = f"{support.outside:.0%}" if support.outside >= 0.01 else "less than 1%"
-        what = f"{part} of {target.name} lies where no training episode goes"
-        remedy = f"the nearest mixture of episodes is {mixture.w1:.3g} away (W1, what lies beyond all bins in the last)"
+    if target.matches == "distribution":
+        what = f"{support.outside:.0%} of {target.name} lies where no training episode goes"
+        bins = reference.context.bins
+        ranges = ", ".join(f"{low:.3g} to {high:.3g}" for low, high in zip(bins.low, bins.high, strict=True))
+        remedy = f"they have {reference.context.feature.name} from {ranges}"
+        if mixture is not None:
+            away = "what lies beyond all bins in the last"
+            remedy += f", and the nearest mixture of them is {mixture.w1:.3g} away (W1, {away})"
     else:
         what = f"{target.name} lies beyond every training episode"
         reached = reference.totals if target.matches == "return" else reference.finals

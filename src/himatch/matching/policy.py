@@ -32,6 +32,7 @@ from himatch.tasks import Task
 from himatch.types import Trajectory
 
 TEMPERATURE = 0.85
+OTHERS = 5  # episodes whose statistics a logged one is told, to see whether that matters
 
 
 class Policy:
@@ -117,11 +118,12 @@ class Policy:
 
     @property
     def feature(self) -> str:
-        """What rollouts are scored on unless something else is asked for."""
+        """What rollouts are scored on unless something else is asked for: what is matched, else what comes first."""
         if isinstance(self.statistic, InformationStatistic):
             return self.statistic.feature.name
         known = referenced_features(self.folder)
-        return next((name for name in ("x_velocity", "reward") if name in known), known[0] if known else "reward")
+        wanted = ("x_velocity", "reward", *self.task.features)
+        return next((name for name in wanted if name in known), known[0] if known else "reward")
 
     def reference(self, feature: str | None = None) -> EpisodeReference:
         """The training episodes as targets of a feature see them: bins, support, nearest mixture."""
@@ -235,18 +237,20 @@ class Policy:
     def score(self, episodes: Sequence[Trajectory]) -> dict[str, NDArray[np.float64]]:
         """Without any environment: action error on logged episodes, and how much it rises under another one's z.
 
-        ``sensitivity`` is the error under the statistic of another episode, divided by that under the own one: one
-        means that the policy does not listen. The other one lies half the list further, since neighbours are often
-        alike; of a single episode it is not a number.
+        ``sensitivity`` is the error under the statistics of other episodes of the list, up to five for each, divided
+        by that under the own one: one, or less, means that the policy does not listen, and so it does where all
+        episodes are alike. Of a single episode it is not a number.
         """
-        own = self.action_error(episodes)
+        own, count = self.action_error(episodes), len(episodes)
         if self.statistic is None:
             return {"action_error": own, "sensitivity": np.ones_like(own)}
-        half = len(episodes) // 2
-        if not half:
+        if count < 2:
             return {"action_error": own, "sensitivity": np.full_like(own, np.nan)}
-        other = self.action_error(episodes, [*episodes[half:], *episodes[:half]])
-        return {"action_error": own, "sensitivity": other / np.maximum(own, 1e-12)}
+        # Neighbours are often alike, and logs often alternate, so the others are drawn.
+        rng, drawn = np.random.default_rng(0), min(OTHERS, count - 1)
+        others = [(i + 1 + rng.permutation(count - 1)[:drawn]) % count for i in range(count)]
+        told = [self.action_error(episodes, [episodes[other[k]] for other in others]) for k in range(drawn)]
+        return {"action_error": own, "sensitivity": np.mean(told, axis=0) / np.maximum(own, 1e-12)}
 
     def embed(self, episodes: Sequence[Trajectory]) -> Tensor:
         """What Meta-BC and FOCAL are told of whole episodes, one embedding a seed and episode, ``(K, E, m)``."""

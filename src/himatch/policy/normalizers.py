@@ -29,6 +29,7 @@ _BLOCK = 262_144  # rows looked at together
 class Normalizers:
     """States and z become ``(x - mean) / std``, actions ``(a - middle) / half``: the task's range becomes [-1, 1].
 
+    What never moved in the data has an infinite deviation: nothing was learned of it, so it says nothing later either.
     Rewards become ``r / std``: taking a mean from them would change what ending an episode is worth. Histograms have
     something that knows what they were like in training.
     """
@@ -66,6 +67,7 @@ class Normalizers:
             z_mean, z_std = torch.zeros(z.shape[1]), torch.full((z.shape[1],), bins**-0.5)
         if rewarded and packed.rewards is not None:
             _, reward_std = _moments(steps, partial(train.blocks, packed.rewards[:, None], _BLOCK))
+            reward_std = torch.where(reward_std.isinf(), 1.0, reward_std)  # every step is worth the same, not nothing
         return cls(mean, std, _tensor((low + high) / 2), _tensor((high - low) / 2), z_mean, z_std, reward_std)
 
     def to(self, device: torch.device) -> Normalizers:
@@ -129,11 +131,14 @@ def action_range(train: TrajectoryDataset) -> tuple[NDArray[np.float64], NDArray
 
 
 def _moments(count: int, blocks: Callable[[], Iterator[Array]]) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of the columns of so many rows, in double precision, a block at a time."""
+    """Mean and standard deviation of the columns of so many rows, in double precision, a block at a time.
+
+    That of a column that never moves is infinite.
+    """
     mean = sum(block.sum(axis=0, dtype=np.float64) for block in blocks()) / count
     square = sum(((block - mean) ** 2).sum(axis=0) for block in blocks()) / count
     std = np.sqrt(square)
-    return _tensor(mean), _tensor(np.where(std > 1e-6, std, 1.0))
+    return _tensor(mean), _tensor(np.where(std > 1e-6, std, np.inf))
 
 
 def _slices(rows: Array) -> Iterator[Array]:

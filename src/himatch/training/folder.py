@@ -40,10 +40,11 @@ def attempt(folder: Path) -> Iterator[None]:
     """A training there. If it fails the folder says why, and without any weights it is no run: another may begin."""
     try:
         yield
-    except Exception as reason:
+    except BaseException as reason:
         if (folder / files.RUN).exists():
             if not files.holds_weights(folder):
                 (folder / files.RUN).unlink()
-            said = str(reason) if isinstance(reason, HimatchError) else one_line(reason)
-            write_json(folder / files.FAILED, {"reason": said})
+            if isinstance(reason, Exception):  # one that was interrupted did not fail
+                said = str(reason) if isinstance(reason, HimatchError) else one_line(reason)
+                write_json(folder / files.FAILED, {"reason": said})
         raise

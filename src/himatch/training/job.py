@@ -13,7 +13,7 @@ import numpy as np
 
 from himatch.aggregators import Histogram
 from himatch.bins import Bins
-from himatch.data import Split, TrajectoryDataset, random_split, spread_split, write_minari
+from himatch.data import Split, TrajectoryDataset, random_split, write_minari
 from himatch.data.packed import mapped_array
 from himatch.errors import DataError, note
 from himatch.features import Feature, feature_names, resolve_feature
@@ -34,7 +34,8 @@ from himatch.training.draws import Tasks
 from himatch.types import Array
 
 VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
-FEW_EPISODES = 5  # fewer are not drawn at random
+CHOOSING_EPISODES = 10  # fewer choose no weights: what they find best may hardly have begun to listen
+VALIDATED, LATEST = "lowest validation loss", "the last ones"  # what chooses the best weights
 STEPS = ("horizon", "action_low", "action_high")  # what of a task decides how a step is read
 Z = ".z.npy"  # in the run folder while training goes on
 
@@ -79,14 +80,20 @@ class Job:
         train, validation = everything, everything[:0]
         chosen = min(VALIDATION_EPISODES, len(everything) // 20)
         if chosen:
-            # A few at random may be extremes, and their loss says how training extrapolates, not how it goes.
-            few = chosen < FEW_EPISODES and everything.has_rewards
-            train, validation = (
-                spread_split(everything, chosen) if few else random_split(everything, chosen / len(everything))
-            )
+            train, validation = random_split(everything, chosen / len(everything))
         horizon = max(everything.task.horizon, int(everything.lengths.max()))
         widths = Widths(everything.observation_width, everything.action_width, z_width, horizon)
         return cls(method, split, train, validation, config, seeds, folder, statistic, widths)
+
+    @property
+    def choice(self) -> str:
+        """Which weights are taken for the best, and why."""
+        if not self.method.validated:
+            return LATEST
+        count = int((self.validation.lengths >= self.shape.context).sum())
+        if count >= CHOOSING_EPISODES:
+            return VALIDATED
+        return f"{LATEST}: {count} validation episodes are too few to choose by"
 
     @property
     def shape(self) -> Shape:
@@ -115,6 +122,10 @@ class Job:
         """What maps raw numbers to what the networks see; ``z`` is that of ``train``."""
         bins = self.method.bins if isinstance(self.method, CDT) else 1
         fitted = Normalizers.fit(self.split.train, z, self.method.scaling, bins, rewarded=self.shape.tasks)
+        if still := fitted.state_std.isinf().nonzero().flatten().tolist():
+            called = self.split.train.observation_names or tuple(f"obs[{i}]" for i in range(self.widths.observation))
+            names = ", ".join(called[i] for i in still)
+            note(f"{names} never changed in the training episodes, so the policy does not look at it")
         if z is None or self.method.scaling != "histogram":
             return fitted
         return replace(fitted, familiar=fit_familiar(z, self.train.lengths, bins, self.widths.horizon))
@@ -130,14 +141,16 @@ class Job:
             "train": asdict(self.config.train),
             "widths": asdict(self.widths),
             "seeds": list(self.seeds),
+            "best": self.choice,
             "task": files.task_spec(split.train.task),
             "statistic": self.statistic.spec() if isinstance(self.statistic, InformationStatistic) else None,
             "data": {
-                "source": Path(split.train.source).name,
+                "source": split.train.name,
                 "env_id": split.train.env_id,
                 "hash": split.train.content_hash,
                 "episodes": len(split.train),
                 "steps": split.train.steps,
+                "columns": {"observations": split.train.observation_names, "actions": split.train.action_names},
             },
             "split": {
                 "name": split.name,

@@ -15,7 +15,7 @@ from himatch.policy import run_folder as files
 from himatch.progress import interruptible, progress_bar
 from himatch.training.config import TrainConfig
 from himatch.training.engine import Engine, learning_rate
-from himatch.training.job import Job
+from himatch.training.job import VALIDATED, Job
 from himatch.training.reporting import Metrics, Tracker
 from himatch.training.windows import DeviceWindows
 
@@ -115,16 +115,18 @@ class Loop:
                 if engine.step >= min(next_look, steps):
                     self._look(torch.cat(pending).mean(0), rate)
                     pending, next_look = [], (engine.step // every + 1) * every
-                if stopped.is_set() and engine.step < steps:
-                    self.save()
-                    raise Interrupted(
-                        f"stopped at step {engine.step} of {steps}; everything is saved in {self.job.folder}, "
-                        "continue with --resume"
-                    )
+                if stopped.is_set():
+                    break
                 if time.perf_counter() - saved > SAVE_EVERY:
                     self.save()
                     saved = time.perf_counter()
         self.save()
+        if stopped.is_set():
+            done = engine.step == steps and self.phase.part is None
+            how = "which was the last" if done else "continue with --resume"
+            raise Interrupted(
+                f"stopped at step {engine.step} of {steps}; everything is saved in {self.job.folder}, {how}"
+            )
 
     def _require(self, what: str, finite: Tensor) -> None:
         """Stop unless the latest steps, ``(steps, K)``, are all finite."""
@@ -153,7 +155,7 @@ class Loop:
             self._require(name, values.isfinite().unsqueeze(0))
             for row, value in zip(rows, values, strict=True):
                 row[name] = float(value)
-        if "validation" in found and self.job.method.validated:
+        if "validation" in found and self.job.choice == VALIDATED:
             better = found["validation"] < self.best_loss
             self.best[better.to(master.device)] = master[better.to(master.device)]
             self.best_loss = torch.minimum(found["validation"], self.best_loss)

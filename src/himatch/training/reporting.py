@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from himatch.errors import HimatchError, note, one_line
 from himatch.files import add_row, new_file, read_rows, write_rows
 from himatch.nn.tensors import read_facts
-from himatch.policy.run_folder import BEST, METRICS, TENSORBOARD, seed_folder
+from himatch.policy.run_folder import BEST, METRICS, TENSORBOARD, read_run, seed_folder
 
 TRACKERS = ("tensorboard", "wandb", "trackio")
 
@@ -130,12 +130,11 @@ class _Hosted:
         self.module.finish()
 
 
-def best_weights(run: Path, seeds: tuple[int, ...], *, validated: bool) -> str:
-    """Of which step they are, and whether validation chose them."""
-    last = [read_rows(seed_folder(run, seed) / METRICS)[-1] for seed in seeds]
+def best_weights(run: Path, seeds: tuple[int, ...]) -> str:
+    """Of which step they are, and what chose them."""
+    last = read_rows(seed_folder(run, seeds[0]) / METRICS)[-1]
     steps = [read_facts(seed_folder(run, seed) / BEST)["step"] for seed in seeds]
-    how = "lowest validation loss" if validated and "validation" in last[0] else "the last ones: none were chosen"
-    return f"step {', '.join(steps)} of {last[0]['step']} ({how})"
+    return f"step {', '.join(steps)} of {last['step']} ({read_run(run)['best']})"
 
 
 def plot_losses(run: Path, seeds: tuple[int, ...]) -> Path | None:
