@@ -2,12 +2,17 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
+from filming import no_opengl, painted
 
 import himatch as hm
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, HimatchWarning
+from himatch.matching.video import clip
 from himatch.quickstart import stages
 from himatch.training import loop
 
@@ -25,7 +30,15 @@ def test_quickstart_interrupted_continued_and_again(
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(loop.Engine, "_one_step", signalled)
+    rates: list[float] = []
+
+    @contextmanager
+    def bar(*_: object, **__: object) -> Iterator[Callable[[int, float, str], None]]:
+        yield lambda done, rate, note: rates.append(rate)
+
     monkeypatch.setattr(stages, "ROLLOUTS", 1)
+    monkeypatch.setattr(stages, "progress_bar", bar)
+    monkeypatch.setattr(stages, "clip", partial(clip, seconds=0.1))
     with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
         stages.run_quickstart(tmp_path, episodes=16, steps=4)
     assert done == 2
@@ -34,8 +47,12 @@ def test_quickstart_interrupted_continued_and_again(
     assert first.returns[:8].max() < 5000 < 8000 < first.returns[8:].min()  # medium, then expert
 
     monkeypatch.setattr(stages, "make_dataset", lambda *_, **__: pytest.fail("the dataset was there already"))
-    stages.run_quickstart(tmp_path, episodes=16, steps=4)
+    with monkeypatch.context() as patch:
+        painted(patch)
+        stages.run_quickstart(tmp_path, episodes=16, steps=4)
     assert done == 8  # two policies, no step taken twice
+    assert len(rates) == 5
+    assert min(rates) > 0
     output = capsys.readouterr().out
     assert "episodes    16" in output
     assert (tmp_path / "quickstart.png").stat().st_size > 5_000
@@ -46,8 +63,16 @@ def test_quickstart_interrupted_continued_and_again(
     trained = hm.load(tmp_path / "halfcheetah-medium-expert-16-1-v0-cpu-4-steps" / "cdt")
     assert trained.description["data"]["hash"][:16] in page
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)  # nothing to fetch
+    assert "data:image/webp" in page
+    assert (tmp_path / "cheetah.webp").is_file()
 
-    stages.run_quickstart(tmp_path, episodes=16, steps=4)
+    no_opengl(monkeypatch)
+    with pytest.warns(HimatchWarning, match="the cheetah is not filmed: there is no OpenGL here"):
+        stages.run_quickstart(tmp_path, episodes=16, steps=4)
+    page = (tmp_path / "quickstart.html").read_text()
+    assert "There is no film: there is no OpenGL here to draw robots with" in page
+    assert "data:image/webp" not in page
+    assert not (tmp_path / "cheetah.webp").exists()
     assert done == 8  # the policies were there already
     assert hm.load_dataset(folder).content_hash == first.content_hash
 

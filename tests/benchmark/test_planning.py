@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import pytest
 
 from himatch.benchmark import SUITES, Job, Options, plan_jobs
 from himatch.benchmark.suites import SYNTHETIC, rows_of
 from himatch.errors import HimatchError
-from himatch.policy import make_method
+from himatch.policy import METHODS, make_method
+from himatch.policy.methods import CDT
 from himatch.targets import parse_target
 from himatch.training import configure
 
@@ -45,6 +49,23 @@ def test_conditionings_apply_to_the_methods_they_are_for() -> None:
     options = Options(tasks=("hopper",), methods=("cdt", "dt", "bc"), conditioning=("open", "closed", "planned"))
     asked = {job.method: [q.conditioning for q in job.questions] for job in plan_jobs(["xvel"], options)}
     assert asked == {"cdt": ["open", "closed", "planned"], "dt": ["open", "closed"], "bc": ["open"]}
+
+
+@dataclass(frozen=True)
+class Impatient(CDT):
+    """What lies far ahead counts less, so that nothing can be taken from a total."""
+
+    name: ClassVar[str] = "impatient"
+    gamma: float = 0.9
+
+
+def test_conditionings_apply_to_methods_of_no_table_by_what_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, Impatient.name, Impatient)
+    methods = ("moments", "goal", "impatient", "meta-bc", "bdt")
+    options = Options(tasks=("hopper",), methods=methods, conditioning=("closed", "planned"))
+    jobs = plan_jobs(["xvel", "imitation"], options)
+    asked = {(job.method, q.conditioning) for job in jobs for q in job.questions}
+    assert asked == {("moments", "closed"), ("goal", "closed"), ("impatient", "planned")}
 
 
 def test_another_head_is_for_methods_that_can_have_it() -> None:
@@ -86,6 +107,10 @@ def test_every_model_has_a_folder_of_its_own() -> None:
     assert len({job.key for job in jobs}) == len(jobs)
 
 
+def test_what_only_looks_at_data_is_called_by_it() -> None:
+    assert [job.key for job in plan_jobs(["data"], Options(tasks=("hopper",)))] == ["hopper-medium-expert"]
+
+
 def test_suites_that_share_a_dataset_split_it_alike() -> None:
     """Else they would share models, too, that some of them had trained on what others hold out."""
     splits: dict[str, set[str]] = {}
@@ -112,6 +137,8 @@ def test_the_papers_synthetic_targets_are_six_a_task() -> None:
         (["xvel"], {"conditioning": ("ajar",)}, "unknown conditioning"),
         (["xvel"], {"seeds": 0}, "seeds must be at least 1"),
         (["zvel"], {"methods": ("bc",)}, "nothing is left to do"),
+        (["xvel"], {"methods": ("bc",), "conditioning": ("closed",)}, "or none that takes closed conditioning$"),
+        (["xvel"], {"methods": ("focal",), "head": "gaussian"}, "none that takes open conditioning and the head gauss"),
     ],
 )
 def test_mistakes_are_named(suites: list[str], settings: dict[str, object], message: str) -> None:

@@ -25,10 +25,12 @@ from himatch.benchmark import suites as suites_module
 from himatch.benchmark.runner import show_outcomes
 from himatch.benchmark.suites import Budget
 from himatch.cli import main
-from himatch.data import make_dataset
-from himatch.errors import HimatchError
-from himatch.matching import temperature
-from himatch.policy import METHODS
+from himatch.data import Split, TrajectoryDataset, load_dataset, make_dataset, write_minari
+from himatch.errors import HimatchError, TargetError
+from himatch.matching import load, temperature
+from himatch.policy import METHODS, make_method
+from himatch.report import build_tables
+from himatch.rollout import CONDITIONINGS
 from himatch.training import Interrupted
 
 TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
@@ -88,6 +90,7 @@ def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path
         assert result.provenance["data"]["hash"]
         for target in result.targets:
             assert sum(_flat(target.histograms["target"])) == pytest.approx(1.0, abs=1e-3)
+            assert bool(target.returns) == (not SUITES[name].mixes_rewards)
             if name != "data":
                 assert len(target.w1) == len(result.seeds) == 1
                 assert target.reference is not None
@@ -100,6 +103,19 @@ def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path
         "data": {"best", "middle", "worst", "all"},
     }
     assert groups == expected.get(name, {"expert", "medium"})
+
+
+def test_conditionings_are_left_out_where_rollouts_would_refuse_them(tiny: None, cache: str, tmp_path: Path) -> None:
+    methods = ("cdt", "dt", "bc", "meta-bc", "moments", "goal")
+    chosen = options(cache, tasks=("hopper",), methods=methods, conditioning=CONDITIONINGS)
+    jobs = plan_jobs(["xvel"], chosen)
+    outcomes = run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
+    assert [outcome.failure for outcome in outcomes] == [None] * len(methods)
+    for job in jobs:
+        policy = load(tmp_path / "models" / job.key)
+        for conditioning in set(CONDITIONINGS) - {question.conditioning for question in job.questions}:
+            with pytest.raises(TargetError, match=f"^{conditioning} conditioning"):
+                policy.match("heldout(0)", episodes=1, conditioning=conditioning)
 
 
 def _flat(shares: list[object]) -> list[float]:
@@ -213,6 +229,17 @@ def test_another_head(tiny: None, cache: str, tmp_path: Path, monkeypatch: pytes
         assert facts["tried"][f"{facts['temperature']:g}"] == min(facts["tried"].values())
 
 
+def test_the_temperature_is_chosen_alike_in_whatever_order_suites_are_named(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running_module, "training_scores", lambda policy, targets, feature, threads: {0.5: [1.0]})
+    chosen = options(cache, tasks=("hopper",), methods=("bc",), head="gaussian")
+    for order in (("xvel", "reward"), ("reward", "xvel")):
+        run_benchmark(order, tmp_path / order[0], chosen, quiet=True)
+    by = {result.provenance["training"]["chosen_by"].partition(",")[0] for result in read_results([tmp_path])}
+    assert by == {"x_velocity"}
+
+
 def test_each_method_has_the_temperature_that_suits_it(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,14 +333,60 @@ def test_sigterm_to_the_first_of_several_processes_stops_them_all(logs: Path, tm
     assert not (tmp_path / "failures").exists()
 
 
+def test_fewer_steps_pretrain_less_too(cache: str, logs: Path, tmp_path: Path) -> None:
+    few = options(cache, tasks=("hopper",), methods=("dt-ae",), steps=2, seeds=1, episodes=1, data=str(logs))
+    assert [outcome.failure for outcome in run_benchmark(["imitation"], tmp_path, few, quiet=True)] == [None] * 3
+    methods = [result.provenance["method"] for result in read_results([tmp_path])]
+    assert {method["mode"] for method in methods} == {"unsupervised", "joint", "frozen"}
+    assert {method["pretrain_steps"] for method in methods} == {5}  # 10,000 are usual with 4,000 of training
+    usual, alike = make_method("dt-ae"), make_method("meta-bc")  # which trains its encoder as long as its policy
+    assert running_module._shortened(usual, options(cache)) == usual
+    assert running_module._shortened(alike, few) == alike
+
+
 def test_data_of_ones_own(tiny: None, cache: str, logs: Path, tmp_path: Path) -> None:
-    chosen = options(cache, tasks=("hopper",), methods=("bc",), data=str(logs))
-    assert run_benchmark(["xvel"], tmp_path / "out", chosen, quiet=True)[0].failure is None
-    assert read_results([tmp_path / "out"])[0].provenance["data"]["made_by_himatch"] is False
+    """Whoever made them is said, not whether they were named."""
+    folder = logs / "hopper-medium-expert-mine-v0"
+    theirs = write_minari(load_dataset(folder), tmp_path / "hopper-medium-expert-theirs-v0")
+    for data, made in ((logs, True), (folder / "data", True), (theirs, False)):
+        chosen = options(cache, tasks=("hopper",), methods=("bc",), data=str(data))
+        out = tmp_path / f"out-{data.name}"
+        assert run_benchmark(["xvel"], out, chosen, quiet=True)[0].failure is None
+        assert read_results([out])[0].provenance["data"]["made_by_himatch"] is made
     chosen = options(cache, tasks=("walker2d",), methods=("bc",), data=str(logs))
     assert "holds no dataset for walker2d" in str(
         run_benchmark(["xvel"], tmp_path / "w", chosen, quiet=True)[0].failure
     )
+
+
+def test_targets_beside_the_data_are_new_and_named(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The patchworks of zvel are himatch's own episodes, with data of one's own as well."""
+    real, seen = running_module.suite_targets, []
+
+    def watched(suite: Any, task: str, split: Split, additional: Any) -> Any:
+        extra: TrajectoryDataset = additional()
+        seen.append((split.train, extra))
+        return real(suite, task, split, lambda: extra)
+
+    monkeypatch.setattr(running_module, "suite_targets", watched)
+    chosen = options(cache, methods=("dt",))
+    assert run_benchmark(["zvel"], tmp_path / "usual", chosen, quiet=True)[0].failure is None
+    ((trained_on, extra),) = seen
+    known = {episode.observations.tobytes() for episode in trained_on}
+    assert len(known) == len(extra) == 20
+    assert not known & {episode.observations.tobytes() for episode in extra}
+    theirs = write_minari(trained_on, tmp_path / "theirs-v0")
+    mine = replace(chosen, data=str(theirs))
+    assert run_benchmark(["zvel"], tmp_path / "mine", mine, quiet=True)[0].failure is None
+    results = read_results([tmp_path / "mine"])
+    data, targets = (results[0].provenance[name] for name in ("data", "target_data"))
+    assert (data["name"], data["made_by_himatch"]) == ("theirs-v0", False)
+    assert (targets["hash"], targets["made_by_himatch"]) == (extra.content_hash, True)
+    caption = build_tables(results)[0].caption
+    assert "Data: theirs-v0 (not made by himatch, 20 episodes, " in caption
+    assert f"; {targets['name']} (targets, made by himatch, 20 episodes, sha256 {targets['hash'][:8]})." in caption
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -60,11 +60,28 @@ def test_evaluations_do_not_write_over_one_another(trained: Path, run: Run, tmp_
     targets = tmp_path / "two.txt"
     targets.write_text("point(1)\nheldout(0)\n")
     names = []
-    for more in ((), ("--conditioning", "closed"), ("--feature", "x_velocity", "--weights", "last")):
-        code, out, _ = run("evaluate", trained / "run", "--targets", targets, "--episodes", 1, *more)
+    for more in (
+        (),
+        ("--conditioning", "closed"),
+        ("--feature", "x_velocity", "--weights", "last"),
+        ("--episodes", 1, "--seed", 1_234_567),
+    ):
+        code, out, _ = run("evaluate", trained / "run", "--targets", targets, *more)
         assert code == 0
         names.append(Path("".join(out.partition("written to ")[2].split())).name)
-    assert names == ["evaluation-two.json", "evaluation-two-closed.json", "evaluation-two-x_velocity-last.json"]
+    assert names == [
+        "evaluation-two.json",
+        "evaluation-two-closed.json",
+        "evaluation-two-x_velocity-last.json",
+        "evaluation-two-episodes-1-seed-1234567.json",
+    ]
+
+
+def test_a_glance_is_not_what_cards_show(trained: Path, run: Run) -> None:
+    """The plain name is that of the usual rollouts."""
+    assert run("evaluate", trained / "run", "--episodes", 1)[0] == 0
+    assert (trained / "run" / "evaluation-episodes-1.json").is_file()
+    assert not (trained / "run" / "evaluation.json").exists()
 
 
 def test_evaluate_writes_what_it_prints(trained: Path, run: Run, tmp_path: Path) -> None:

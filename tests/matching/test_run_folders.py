@@ -85,7 +85,7 @@ def test_an_evaluation_says_where_and_with_what(data: hm.TrajectoryDataset, tmp_
         assert code == 0, err
         assert "total" not in printed  # the same as that of the only group
     names = ("evaluation", "evaluation-last-Hopper-v4", "evaluation-temperature-0")
-    found = [json.loads((out / f"{name}.json").read_text()) for name in names]
+    found = [json.loads((out / f"{name}-episodes-1.json").read_text()) for name in names]
     facts = [[content["provenance"][key] for key in ("env_id", "weights", "temperature")] for content in found]
     assert facts == [["Hopper-v5", "best", 0.85], ["Hopper-v4", "last", 0.85], ["Hopper-v5", "best", 0.0]]
     assert [content["summary"]["total"] == content["summary"]["random"] for content in found] == [True] * 3

@@ -17,7 +17,7 @@ from filming import hopping, no_opengl, painted, skip_without_opengl
 from PIL import Image
 
 import himatch as hm
-from himatch.errors import HimatchError, HimatchWarning
+from himatch.errors import HimatchError, HimatchWarning, SimulationError
 from himatch.matching import Policy
 from himatch.matching.video import LARGE, SMALL, _stretches, check_video, clip, fitted
 
@@ -83,17 +83,16 @@ def test_clips_show_beginning_middle_and_end() -> None:
     assert _stretches(1000, 2, 5) == [0, 499, 999]
 
 
-def test_clips_are_small_or_none(policy: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clips_are_small_or_refused(policy: Policy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = policy.match("normal(0.3,0.1)", episodes=1)
     with monkeypatch.context() as patch:
         no_opengl(patch)
-        assert clip(result, tmp_path / "clip.webp") is None
+        with pytest.raises(SimulationError, match="there is no OpenGL here"):
+            clip(result, tmp_path / "clip.webp")
     assert not list(tmp_path.iterdir())
     painted(monkeypatch)
     best = clip(result, tmp_path / "best.webp", seconds=0.1)
     small = clip(result, tmp_path / "small.webp", seconds=0.1, largest=1)
-    assert best is not None
-    assert small is not None
     assert small.stat().st_size < best.stat().st_size
     with Image.open(best) as moving:
         assert moving.size == (LARGE.robot[0] + LARGE.panel[0], LARGE.robot[1])

@@ -12,6 +12,7 @@ from himatch.benchmark.results import JobResult
 from himatch.divergences import summarize
 from himatch.errors import HimatchWarning
 from himatch.report import Table, build_tables, wording
+from himatch.report.captions import data_hash
 from himatch.report.scores import scored
 
 
@@ -235,6 +236,15 @@ def test_captions_name_the_data(tables: dict[str, Table]) -> None:
         (other,) = build_tables([result])
         assert name + " " + words in other.caption
         assert ("differ" in other.caption) == (name == "mine.npz")
+
+
+def test_data_that_only_gave_targets_are_named_after_those_trained_on() -> None:
+    result = job("zvel", "halfcheetah", "DT", "z_velocity", [Place("run 1", "uni-modal", {})], data="mine.npz")
+    result.provenance["target_data"] = {"name": "flips", "made_by_himatch": True, "hash": "ab" * 32, "episodes": 20}
+    (table,) = build_tables([result])
+    assert "; flips (targets, made by himatch, 20 episodes, sha256 abababab)." in table.caption
+    assert table.caption.index("mine.npz") < table.caption.index("flips")
+    assert data_hash(result) != "ab" * 32
 
 
 def test_budgets_are_told_apart_and_repeats_are_said() -> None:

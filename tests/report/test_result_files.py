@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +13,7 @@ from report_results import Place, every_suite, held_out, job
 
 from himatch.benchmark.results import JobResult, TargetScore, read_result, read_results, write_result
 from himatch.errors import HimatchError
+from himatch.report.spreadsheet import targets_csv
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +70,23 @@ def test_files_with_everything_spelt_out_are_read_too(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_text(json.dumps(asdict(result), indent=1))
     assert read_results([tmp_path]) == [result]
+
+
+@pytest.mark.parametrize(("suite", "task"), [("cheetah-vel", "cheetah-vel"), ("zvel", "halfcheetah")])
+def test_returns_of_mixed_rewards_are_left_out_of_older_files_too(suite: str, task: str, tmp_path: Path) -> None:
+    """Rollouts are rewarded for one thing, the episodes they were asked for for others."""
+    path = tmp_path / "scores" / "older.json"
+    path.parent.mkdir()
+    older = asdict(job("xvel", task, "DT", "x_velocity", held_out()))
+    assert older["targets"][0]["returns"]
+    path.write_text(json.dumps({**older, "suite": suite}))
+    (result,) = read_results([tmp_path])
+    assert all(target.returns == [] and target.target_return is None for target in result.targets)
+    assert 'returns":[]' in write_result(tmp_path, result).read_text()
+    rows = list(csv.DictReader(targets_csv([result]).splitlines()))
+    assert len(rows) == 2 * len(result.targets)
+    assert {(row["return"], row["target_return"]) for row in rows} == {("", "")}
+    assert all(row["w1"] and row["length"] for row in rows)
 
 
 def test_results_are_found_below_a_published_folder(tmp_path: Path) -> None:

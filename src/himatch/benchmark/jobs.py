@@ -8,18 +8,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
+from himatch.aggregators import Additive, Histogram
 from himatch.benchmark.results import file_name, result_path
-from himatch.benchmark.suites import BUDGETS, Suite, Variant, find_suites, rows_of
+from himatch.benchmark.suites import BUDGETS, Suite, find_suites, rows_of
 from himatch.errors import HimatchError
+from himatch.information import InformationStatistic
 from himatch.nn.heads import Head
-from himatch.policy import METHODS
+from himatch.policy import METHODS, Method, make_method
 from himatch.rollout import CONDITIONINGS
-from himatch.tasks import import_tasks
+from himatch.tasks import Task, get_task, import_tasks
 
 OWN_HEAD = ("focal",)
 """Methods with a head of their own, which are left out where another one is asked for."""
-CONDITIONED = {"open": None, "closed": ("cdt", "dt"), "planned": ("cdt",)}
-"""Which methods each conditioning is for; ``None``: all."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Job:
     def key(self) -> str:
         """Name of the model's folder. A dataset is split one way by all suites, so that the split need not be in it."""
         settings = (f"{name}={value}" for name, value in (*self.settings, *self.overrides))
-        return file_name(self.dataset, self.method, *settings, kept="-_.=")
+        return file_name(*filter(None, (self.dataset, self.method)), *settings, kept="-_.=")
 
     def open_questions(self, out: Path) -> list[Question]:
         """What no result below a benchmark's folder answers yet."""
@@ -143,7 +143,10 @@ def plan_jobs(names: Sequence[str], options: Options) -> list[Job]:
                 questions = job.questions if before is None else (*before.questions, *job.questions)
                 models[job.key] = replace(job, questions=tuple(dict.fromkeys(questions)))
     if not models:
-        raise HimatchError("nothing is left to do: these suites have none of the chosen tasks and methods")
+        raise HimatchError(
+            "nothing is left to do: these suites have none of the chosen tasks and methods, or none that takes "
+            f"{' or '.join(options.conditioning)} conditioning{f' and the head {options.head}' if options.head else ''}"
+        )
     return list(models.values())
 
 
@@ -157,13 +160,14 @@ def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
         if options.head is not None and variant.method in OWN_HEAD:
             continue
         for feature in suite.features:
+            settings = {**variant.settings, **({"feature": feature} if variant.matched else {})}
+            method = make_method(variant.method, **settings)
             asked = tuple(
                 Question(suite.name, variant.name, feature, conditioning)
                 for conditioning in options.conditioning
-                if _applies(conditioning, variant)
+                if _applies(conditioning, method, get_task(task))
             )
             if asked:
-                settings = {**variant.settings, **({"feature": feature} if variant.matched else {})}
                 jobs.append(
                     Job(
                         task,
@@ -178,6 +182,14 @@ def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
     return jobs
 
 
-def _applies(conditioning: str, variant: Variant) -> bool:
-    methods = CONDITIONED[conditioning]
-    return methods is None or variant.method in methods
+def _applies(conditioning: str, method: Method, task: Task) -> bool:
+    """Whether rollouts of the method would take it: only of a fixed statistic more is known than the target's own z."""
+    if conditioning == "open":
+        return True
+    statistic = method.statistic(task)
+    if not isinstance(statistic, InformationStatistic):
+        return False
+    aggregator = statistic.aggregator
+    if conditioning == "planned":
+        return isinstance(aggregator, Histogram)
+    return isinstance(aggregator, Additive) and getattr(aggregator, "gamma", 1.0) == 1.0

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from himatch.benchmark.suites import SUITES
 from himatch.errors import DataError
 from himatch.files import new_file, reading
 
@@ -45,7 +46,10 @@ class TargetScore:
 
 @dataclass(frozen=True)
 class JobResult:
-    """One method on one task in one suite."""
+    """One method on one task in one suite.
+
+    It has no returns where episodes were rewarded for different things: rollouts are rewarded for one of them only.
+    """
 
     suite: str
     task: str
@@ -58,8 +62,13 @@ class JobResult:
     episodes: int
     targets: list[TargetScore]
     provenance: dict[str, Any]
-    """Command, data (name, hash, episodes, steps, where from), training settings, environment id, versions, dates,
-    seconds of training and of rollouts."""
+    """Data (name, hash, episodes, steps, where from), those of targets that come from elsewhere, training settings,
+    versions, dates, seconds of training and of rollouts."""
+
+    def __post_init__(self) -> None:
+        if self.suite in SUITES and SUITES[self.suite].mixes_rewards:
+            plain = [replace(target, returns=[], target_return=None) for target in self.targets]
+            object.__setattr__(self, "targets", plain)
 
     def scores(self) -> list[list[float]]:
         """W1 of every target, per seed."""

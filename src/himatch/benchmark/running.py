@@ -7,6 +7,7 @@ import json
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from filelock import FileLock
 
 from himatch.benchmark.jobs import Job, Options, Question
 from himatch.benchmark.results import SCORES, JobResult, TargetScore, read_result, write_result
-from himatch.benchmark.suites import BUDGETS, SUITES
+from himatch.benchmark.suites import BUDGETS, SUITES, usual_steps
 from himatch.benchmark.targets import PATCHWORKS, Asked, split_dataset, suite_targets
 from himatch.bins import Bins
 from himatch.data import Split, TrajectoryDataset, load_dataset
 from himatch.data.cache import cached_dataset
+from himatch.data.minari import find_folder
 from himatch.data.split import ranked_groups
 from himatch.errors import DataError, HimatchWarning
 from himatch.features import resolve_feature
@@ -30,7 +32,7 @@ from himatch.matching.matching import match_targets
 from himatch.matching.temperature import best_temperature, rule, some_episodes, training_scores
 from himatch.nn.devices import find_device
 from himatch.nn.tensors import versions
-from himatch.policy import make_method
+from himatch.policy import Method, make_method
 from himatch.policy.run_folder import METRICS, RUN, seed_folder
 from himatch.targets import Demonstration
 from himatch.training import check_same, configure, train
@@ -116,7 +118,7 @@ def find_data(given: Path, job: Job) -> Path:
 def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) -> tuple[Policy, dict[str, Any]]:
     """The job's policy; how long its training took and, where it acts by chance, how its temperature was chosen."""
     folder, device, preset = out / MODELS / job.key, options.device, BUDGETS[options.budget].preset
-    method = make_method(job.method, **dict(job.settings))
+    method = _shortened(make_method(job.method, **dict(job.settings)), options)
     overrides = {"steps": options.steps or BUDGETS[options.budget].steps, "head": options.head, **dict(job.overrides)}
     if (folder / FINISHED).is_file():
         check_same(folder, method, split, configure(preset, method, **overrides), tuple(range(options.seed_count)))
@@ -136,14 +138,27 @@ def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) ->
     policy, facts = load(folder, device=find_device(device)), json.loads((folder / FINISHED).read_text())
     if policy.agent.policy.sampled:
         if "temperature" not in facts:
-            facts |= _temperature(policy, split, job.questions[0].feature, options)
+            facts |= _temperature(policy, split, options)
             write_json(folder / FINISHED, facts)
         policy.temperature = facts["temperature"]
     return policy, facts
 
 
-def _temperature(policy: Policy, split: Split, feature: str, options: Options) -> dict[str, Any]:
-    """A temperature for each model, lest one that suits some methods judge them all; by training episodes alone."""
+def _shortened(method: Method, options: Options) -> Method:
+    """The method with the steps of its pretraining, where it has its own, changed as those of the training are."""
+    own = getattr(method, "pretrain_steps", None)
+    usual = usual_steps(options.budget, method.name)
+    if options.steps is None or own is None or usual is None:
+        return method
+    return replace(method, pretrain_steps=max(1, round(own * options.steps / usual)))  # type: ignore[call-arg]
+
+
+def _temperature(policy: Policy, split: Split, options: Options) -> dict[str, Any]:
+    """A temperature for each model, lest one that suits some methods judge them all; by training episodes alone.
+
+    On the policy's own feature, whatever it is asked first.
+    """
+    feature = policy.feature
     chosen = some_episodes(policy.reference(feature))
     targets = [Demonstration(split.train[i], f"training episode {i}") for i in chosen]
     with warnings.catch_warnings():
@@ -161,6 +176,7 @@ def _answers(
 ) -> list[JobResult]:
     """Answers to questions about the same targets: rolled out once, compared on the feature of each question."""
     suite = SUITES[questions[0].suite]
+    beside: dict[str, Any] = {}
 
     def additional() -> TrajectoryDataset:
         extra = cached_dataset(
@@ -171,7 +187,9 @@ def _answers(
             threads=options.threads,
             quiet=True,
         )
-        return load_dataset(extra)
+        dataset = load_dataset(extra)
+        beside["target_data"] = _named(dataset)  # himatch's own, whatever was trained on
+        return dataset
 
     asked = suite_targets(suite, job.task, split, additional)
     features = tuple(dict.fromkeys(question.feature for question in questions))
@@ -188,7 +206,8 @@ def _answers(
         )
     elapsed = time.perf_counter() - started
     found = dict(zip(features, results, strict=True))
-    provenance = _provenance(split.train, options) | {
+    provenance = _provenance(split.train) | {
+        **beside,
         "training": {**policy.description["train"], **policy.description["model"], **facts},
         "method": policy.description["method"],
         "rollout_seconds": round(elapsed, 2),
@@ -267,22 +286,25 @@ def _look_at(job: Job, question: Question, dataset: TrajectoryDataset, options: 
             histograms=histograms(bins, values),
         )
         targets.append(target)
-    provenance = _provenance(dataset, options)
+    provenance = _provenance(dataset)
     return _result(job, question, options, seeds=[], episodes=0, targets=targets, provenance=provenance)
 
 
-def _provenance(dataset: TrajectoryDataset, options: Options) -> dict[str, Any]:
+def _provenance(dataset: TrajectoryDataset) -> dict[str, Any]:
+    return {"data": _named(dataset), "versions": versions(), "date": datetime.date.today().isoformat()}
+
+
+def _named(dataset: TrajectoryDataset) -> dict[str, Any]:
+    """Which data these are."""
+    folder = find_folder(Path(dataset.source))
+    said = None if folder is None else folder.metadata.get("himatch")
     return {
-        "data": {
-            "name": Path(dataset.source).name,
-            "made_by_himatch": options.data is None,
-            "hash": dataset.content_hash,
-            "episodes": len(dataset),
-            "steps": dataset.steps,
-            "env_id": dataset.env_id,
-        },
-        "versions": versions(),
-        "date": datetime.date.today().isoformat(),
+        "name": dataset.name,
+        "made_by_himatch": isinstance(said, dict) and "recipe" in said,  # it writes other people's data, too
+        "hash": dataset.content_hash,
+        "episodes": len(dataset),
+        "steps": dataset.steps,
+        "env_id": dataset.env_id,
     }
 
 

@@ -83,6 +83,11 @@ class Suite:
     dataset: str = "{task}-medium-expert"
     """Name of the dataset, for users who bring none of their own."""
 
+    @property
+    def mixes_rewards(self) -> bool:
+        """Whether its episodes were rewarded for different things, so that returns say nothing beside one another."""
+        return self.split != "paper"
+
 
 CDT = Variant("Categorical DT", "cdt", matched=True)
 DT = Variant("DT", "dt", matched=True)

@@ -27,7 +27,7 @@ class Benchmark:
     episodes: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Rollouts of every target and seed instead of the budget's."""
     steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Training steps instead of the budget's."""
+    """Training steps instead of the budget's; pretraining that has steps of its own changes in proportion."""
     head: Annotated[Literal["tanh", "gaussian"] | None, tyro.conf.arg(metavar="tanh|gaussian")] = None
     """Deterministic actions as in the paper, or a Gaussian that acts by chance, for the methods that can have it."""
     tasks: Annotated[tuple[str, ...], Many] = ()
@@ -41,7 +41,7 @@ class Benchmark:
     all_variants: bool = False
     """Also the rows that only a larger budget includes (smaller codes, longer windows)."""
     data: Annotated[str | None, tyro.conf.arg(metavar="PATH")] = None
-    """D4RL file, Minari folder, or a folder of several, in place of the datasets that himatch makes."""
+    """D4RL file, Minari folder, or a folder of several, in place of what himatch makes (but zvel's targets)."""
     cache: Annotated[str | None, tyro.conf.arg(metavar="DIR")] = None
     """Where made datasets are kept."""
     executor: Annotated[Literal["local", "ray"], tyro.conf.arg(metavar="local|ray")] = "local"

@@ -195,9 +195,10 @@ class Evaluate:
 
         usual = Rolling()
         different = [Path(self.targets).stem] if self.targets != "heldout" else []
-        for name in ("conditioning", "feature", "weights", "env", "temperature"):
+        for name in ("conditioning", "feature", "weights", "env", "temperature", "episodes", "seed"):
             if (asked := getattr(self.rolling, name)) != getattr(usual, name):
-                different.append(f"{name}-{asked:g}" if isinstance(asked, float) else str(asked))
+                text = f"{asked:g}" if isinstance(asked, float) else str(asked)
+                different.append(asked if isinstance(asked, str) else f"{name}-{text}")
         text = "-".join([Path(EVALUATION).stem, *different])
         return "".join(c if c.isalnum() or c in "-_." else "_" for c in text) + Path(EVALUATION).suffix
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from himatch.errors import HimatchError, SimulationError
+from himatch.errors import HimatchError
 from himatch.matching.encoding import Image, check_writable, write_video
 from himatch.matching.matching import Environment, replay_for
 from himatch.matching.panel import Panel
@@ -61,20 +61,17 @@ def film(result: MatchResult, path: Path, *, progress: Progress | None = None) -
         return write_video(path, pictures, 1 / (stage.dt * stride), later=panel.draw(last))
 
 
-def clip(result: MatchResult, path: Path, *, seconds: float = 7.5, largest: int = 1_400_000) -> Path | None:
-    """A short .webp of about ``largest`` bytes at most, for a page; ``None`` where robots cannot be drawn.
+def clip(result: MatchResult, path: Path, *, seconds: float = 7.5, largest: int = 1_400_000) -> Path:
+    """A short .webp of about ``largest`` bytes at most, for a page.
 
     A longer rollout is shown in three stretches of real time: its beginning, its middle and its end.
     """
     check_writable(path)
-    try:
-        with _stage(result, LARGE) as stage:
-            stride = LARGE.stride(stage.dt)
-            steps = _stretches(len(result.example), round(seconds / stage.dt), stride)
-            panel = Panel(result, stage.dt, LARGE.panel, LARGE.dpi)
-            pictures, fps = list(_pictures(result, stage, panel, LARGE, steps)), 1 / (stage.dt * stride)
-    except SimulationError:
-        return None
+    with _stage(result, LARGE) as stage:
+        stride = LARGE.stride(stage.dt)
+        steps = _stretches(len(result.example), round(seconds / stage.dt), stride)
+        panel = Panel(result, stage.dt, LARGE.panel, LARGE.dpi)
+        pictures, fps = list(_pictures(result, stage, panel, LARGE, steps)), 1 / (stage.dt * stride)
     for quality in (75, 50, 25, 0):
         write_video(path, pictures, fps, quality=quality)
         if path.stat().st_size <= largest:

@@ -42,13 +42,12 @@ himatch data inspect YOUR_LOGS --plot logs.png                             # you
 himatch benchmark xvel synthetic --budget smoke --out bench                # the paper's experiments"""
 
 
-def write_page(findings: Findings, film: Path | None, path: Path) -> Path:
-    """Write the page, and beside it the picture of the distributions."""
+def write_page(findings: Findings, film: Path | str, path: Path) -> Path:
+    """Write the page, and beside it the picture of the distributions; ``film`` may say why there is none."""
     with style():
         panels, curves = _panels(findings), _curves(findings)
     sections = [("table", "How close they come", _table(findings)), ("distributions", "What they do", figure(panels))]
-    if film is not None:
-        sections.append(("film", "The cheetah", _film(film)))
+    sections.append(("film", "The cheetah", _film(film)))
     sections.append(("learning", "How they learned", figure(curves)))
     sections.append(("next", "What to try next", f"<pre>{escape(NEXT)}</pre>\n"))
     sections.append(("provenance", "Where the numbers come from", _provenance(findings)))
@@ -118,8 +117,10 @@ def _metrics(policy: Policy) -> list[dict[str, float]]:
     return read_rows(path) if path.is_file() else []
 
 
-def _film(path: Path) -> str:
-    data = base64.b64encode(path.read_bytes()).decode()
+def _film(film: Path | str) -> str:
+    if isinstance(film, str):
+        return f'<p class="caption">There is no film: {escape(film)}</p>\n'
+    data = base64.b64encode(film.read_bytes()).decode()
     image = f'<img src="data:image/webp;base64,{data}" alt="{FILMED}">'
     return f"<figure>{image}<figcaption>{FILMED}</figcaption></figure>\n"
 

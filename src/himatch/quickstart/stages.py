@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from himatch.data import Split, load_dataset, make_dataset, paper_split
-from himatch.errors import HimatchError, HimatchWarning
+from himatch.errors import HimatchError, HimatchWarning, SimulationError, note
 from himatch.inspection import inspect_dataset, show_report
 from himatch.matching import MatchResult, Policy, load
 from himatch.matching.video import clip
@@ -58,7 +59,10 @@ def _stages(out: Path, episodes: int, seed: int, preset: str, steps: int | None)
     findings = _match(_train(split, runs, preset, steps), _targets(split))
     _show(findings, console)
     with console.status("drawing"):
-        page = write_page(findings, _film(findings, out), out / "quickstart.html")
+        film = _film(findings, out / "cheetah.webp")
+        page = write_page(findings, film, out / "quickstart.html")
+    if isinstance(film, str):
+        note(f"the cheetah is not filmed: {film}")
     console.print(f"dataset: {folder}\npage: {page}", highlight=False, soft_wrap=True)
     return page
 
@@ -90,11 +94,12 @@ def _match(policies: dict[str, Policy], targets: dict[str, Target]) -> Findings:
     found: dict[str, list[MatchResult]] = {}
     with warnings.catch_warnings(), progress_bar("rollouts", len(asked), unit="policies") as update:
         warnings.simplefilter("ignore", HimatchWarning)  # the table says what lies outside the data
+        started = time.perf_counter()
         for done, a in enumerate(asked, start=1):
             found[a.name] = a.policy.match_all(
                 list(targets.values()), episodes=ROLLOUTS, conditioning=a.conditioning, feature="x_velocity"
             )
-            update(done, 0.0, a.name)
+            update(done, done / max(time.perf_counter() - started, 1e-9), a.name)
     return Findings(tuple(asked), tuple(targets), found)
 
 
@@ -117,6 +122,10 @@ def _show(findings: Findings, console: Console) -> None:
     )
 
 
-def _film(findings: Findings, out: Path) -> Path | None:
-    """The pretrained CDT on its way through the two-mode target, where robots can be drawn."""
-    return clip(findings.results["pretrained CDT, planned"][-1], out / "cheetah.webp")
+def _film(findings: Findings, path: Path) -> Path | str:
+    """The pretrained CDT on its way through the two-mode target, or why robots cannot be drawn here."""
+    try:
+        return clip(findings.results["pretrained CDT, planned"][-1], path)
+    except SimulationError as reason:
+        path.unlink(missing_ok=True)  # of another time, and other results
+        return str(reason)

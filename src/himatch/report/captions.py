@@ -25,9 +25,11 @@ class DataUsed:
     digest: str
     origin: str
     episodes: int | None
+    role: str = ""
+    """What it was used for, where that is not training."""
 
     def __str__(self) -> str:
-        known = [self.origin, f"{self.episodes:,} episodes" if self.episodes else ""]
+        known = [self.role, self.origin, f"{self.episodes:,} episodes" if self.episodes else ""]
         known.append(f"sha256 {self.digest[:HASH_DIGITS]}" if self.digest else "")
         details = ", ".join(part for part in known if part)
         return f"{self.name} ({details})" if details else self.name
@@ -39,8 +41,11 @@ class DataUsed:
 
 
 def data_used(results: Iterable[JobResult]) -> list[DataUsed]:
-    """The datasets of some results, each once."""
-    return list(dict.fromkeys(_data(result.provenance.get("data") or {}) for result in results))
+    """The datasets of some results, each once: those trained on, then those that only gave targets."""
+    found = list(results)
+    trained_on = [_data(result.provenance.get("data") or {}) for result in found]
+    asked_for = [_data(entry, "targets") for result in found if (entry := result.provenance.get("target_data"))]
+    return list(dict.fromkeys([*trained_on, *asked_for]))
 
 
 def data_hash(result: JobResult) -> str:
@@ -48,12 +53,12 @@ def data_hash(result: JobResult) -> str:
     return data_used([result])[0].digest
 
 
-def _data(entry: dict[str, Any]) -> DataUsed:
+def _data(entry: dict[str, Any], role: str = "") -> DataUsed:
     name = str(entry.get("name") or "data not named")
     made = entry.get("made_by_himatch")
     theirs = _D4RL_FILE.fullmatch(name.lower()) is not None and int(entry.get("steps") or 0) > _D4RL_STEPS
     origin = "" if made is None else MADE if made else D4RL if theirs else BROUGHT
-    return DataUsed(name, str(entry.get("hash") or ""), origin, entry.get("episodes"))
+    return DataUsed(name, str(entry.get("hash") or ""), origin, entry.get("episodes"), role)
 
 
 def caption_of(layout: Layout, results: Sequence[JobResult]) -> str:
