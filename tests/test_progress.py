@@ -54,6 +54,20 @@ def test_a_long_note_leaves_room_for_what_is_done_and_left(monkeypatch: pytest.M
     assert "…" not in line.split("jobs/min")[1]
 
 
+def test_a_file_instead_of_a_terminal_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 1000, 20))
+    monkeypatch.setattr("himatch.progress.time.monotonic", lambda: next(clock))
+    for quiet in (False, True):
+        stream = io.StringIO()
+        monkeypatch.setattr("sys.stderr", stream)
+        with progress_bar("training", 10, quiet=quiet) as update:
+            for done in range(10):
+                update(done, 1.0, "loss 0.1")
+        lines = stream.getvalue().splitlines()
+        assert 3 < len(lines) < 10 if not quiet else not lines
+        assert all("loss 0.1" in line for line in lines)
+
+
 @pytest.mark.parametrize(
     ("rate", "said"),
     [(1234.5, "1,234 jobs/s"), (2.25, "2.2 jobs/s"), (0.5, "30 jobs/min"), (0.001, "3.6 jobs/h"), (0, "")],

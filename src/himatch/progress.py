@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -14,6 +15,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.text import Text
 
 HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # the terminal closes; Windows has no such signal
+
+SAY_EVERY = 30.0  # seconds between lines where there is no terminal, but a file that somebody looks into
 
 
 @contextmanager
@@ -32,8 +35,14 @@ def progress_bar(
     progress = Progress(*columns, console=Console(file=sys.stderr), disable=quiet)
     task = progress.add_task(title, total=total, completed=done, note="", speed="")
 
+    said = time.monotonic()
+
     def update(done: int, rate: float, note: str = "", total: int | None = None) -> None:
+        nonlocal said
         progress.update(task, completed=done, note=note, speed=speed(rate, unit), total=total)
+        if not (quiet or progress.console.is_terminal) and time.monotonic() > said + SAY_EVERY:
+            progress.print(*progress.get_renderables())
+            said = time.monotonic()
 
     progress.start()
     stop = progress.stop

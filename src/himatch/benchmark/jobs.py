@@ -43,8 +43,7 @@ class Options:
     """Python files or modules of one's own, with methods that are then known in every process of the benchmark."""
 
     def __post_init__(self) -> None:
-        for module in self.imports:
-            import_tasks(module)
+        import_tasks(*self.imports)
         if self.budget not in BUDGETS:
             raise HimatchError(f"unknown budget {self.budget!r}; known are {', '.join(BUDGETS)}")
         for name in self.methods:

@@ -61,8 +61,7 @@ class Loading:
         """Run what --import names, once."""
         from himatch.tasks import import_tasks
 
-        for module in self.imports:
-            import_tasks(module)
+        import_tasks(*self.imports)
         self.imports = ()
 
     def load(self, source: str) -> TrajectoryDataset:

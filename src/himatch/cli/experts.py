@@ -74,8 +74,7 @@ class Train:
         from himatch.experts import SACConfig, train_experts
         from himatch.tasks import import_tasks
 
-        for module in self.imports:
-            import_tasks(module)
+        import_tasks(*self.imports)
         if self.seeds < 1:
             raise HimatchError(f"--seeds must be at least 1, got {self.seeds}")
         agents = [
@@ -137,8 +136,7 @@ class Pick:
         from himatch.experts import pick_experts
         from himatch.tasks import import_tasks
 
-        for module in self.imports:
-            import_tasks(module)
+        import_tasks(*self.imports)
         pick_experts(self.run_folder, self.out, command=self.command, only=self.only)
         _show(self.out)
 
@@ -157,8 +155,7 @@ class Evaluate:
         from himatch.experts.picking import reevaluate
         from himatch.tasks import import_tasks
 
-        for module in self.imports:
-            import_tasks(module)
+        import_tasks(*self.imports)
         reevaluate(self.folder)
         _show(self.folder)
 

@@ -36,8 +36,9 @@ class Export:
         from himatch.interchange import export_onnx
         from himatch.matching import load
         from himatch.policy.run_folder import seed_folder
+        from himatch.tasks import import_tasks
 
-        _import(self.imports)
+        import_tasks(*self.imports)
         check_writable(self.run_folder, self.out)
         policy = load(self.run_folder, weights=self.weights)
         seed = policy.seeds[0] if self.seed is None else self.seed
@@ -63,8 +64,9 @@ class Push:
     def run(self) -> None:
         """Check, describe and upload."""
         from himatch.interchange import push
+        from himatch.tasks import import_tasks
 
-        _import(self.imports)
+        import_tasks(*self.imports)
         print(f"pushed to {push(self.run_folder, self.name, private=self.private)}")
 
 
@@ -94,8 +96,7 @@ class ImportWeights:
         """Read, convert and write."""
         from himatch.interchange import import_hugging_face
 
-        if self.data is None:  # else loading does it
-            _import(self.loading.imports)
+        self.loading.register()
         policy = import_hugging_face(
             self.source,
             self.out,
@@ -108,13 +109,6 @@ class ImportWeights:
             env_id=self.env,
         )
         print(f"{policy.method.name} for {policy.task.name}, context {policy.context}, written to {self.out}")
-
-
-def _import(modules: tuple[str, ...]) -> None:
-    from himatch.tasks import import_tasks
-
-    for module in modules:
-        import_tasks(module)
 
 
 def _numbers(text: str | None, option: str) -> list[float] | None:

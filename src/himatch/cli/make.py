@@ -89,8 +89,7 @@ class Collect:
         from himatch.data import collect_dataset
         from himatch.tasks import import_tasks
 
-        for module in self.imports:
-            import_tasks(module)
+        import_tasks(*self.imports)
         dataset = collect_dataset(
             self.task,
             self.policy,

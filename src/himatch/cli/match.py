@@ -50,8 +50,7 @@ class Rolling:
         from himatch.matching import load
         from himatch.tasks import import_tasks
 
-        for module in self.imports:
-            import_tasks(module)
+        import_tasks(*self.imports)
         policy = load(run, weights=self.weights, device=self.device)
         if self.temperature is not None:
             if not policy.agent.policy.sampled:

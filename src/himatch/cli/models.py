@@ -85,8 +85,7 @@ class Bundle:
         from himatch.models import read_card
         from himatch.tasks import import_tasks
 
-        for module in self.imports:
-            import_tasks(module)
+        import_tasks(*self.imports)
         with bar("rollouts") as progress:
             policy = bundle(
                 self.run_folder,

@@ -107,9 +107,10 @@ def has_versions(env_id: str) -> bool:
     return sum(environment_name(known) == environment_name(env_id) for known in gymnasium.registry) > 1
 
 
-def import_tasks(module: str) -> None:
-    """Import a user's file (``my_tasks.py``) or a module by name, for the tasks it registers; it runs once."""
-    import_code(module, f"--import {module}")
+def import_tasks(*modules: str) -> None:
+    """Import files of the user's (``my_tasks.py``) or modules by name, for what they register; each runs once."""
+    for module in modules:
+        import_code(module, f"--import {module}")
 
 
 def _load_entry_points() -> None:
