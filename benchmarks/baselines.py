@@ -40,7 +40,8 @@ from himatch.policy.agent import Batch
 from himatch.policy.focal_agent import FOCALAgent
 from himatch.policy.making import make_agent
 from himatch.policy.task_agent import TaskAgent
-from himatch.rollout import EVALUATION_SEED, Player, roll_out
+from himatch.rollout import Player, roll_out
+from himatch.simulation import EVALUATION_SEED
 from himatch.targets import Demonstration
 from himatch.training.config import configure
 from himatch.training.draws import ContextDraws

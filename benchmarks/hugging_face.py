@@ -19,7 +19,7 @@ import torch
 import transformers
 
 import himatch as hm
-from himatch.rollout import EVALUATION_SEED
+from himatch.simulation import EVALUATION_SEED
 
 CONTEXT, SCALE = 10, 1000.0
 

@@ -12,6 +12,7 @@ import pytest
 
 import himatch as hm
 from himatch.errors import DataError, HimatchWarning
+from himatch.features import Function
 from himatch.types import Array
 
 
@@ -58,6 +59,20 @@ def test_bin_ranges_come_from_what_was_fitted_only(hopper: hm.TrajectoryDataset)
     bins = statistic.aggregator.bins  # type: ignore[attr-defined]
     assert bins.low[0] == values.min()
     assert bins.high[0] == values.max()
+
+
+@pytest.mark.parametrize("name", ["return-based", "distribution-based"])
+def test_episodes_may_come_from_a_generator(name: str, hopper: hm.TrajectoryDataset) -> None:
+    statistic = presets(hopper.task)[name]
+    assert statistic.fit(episode for episode in hopper) == statistic.fit(hopper)
+
+
+def test_where_a_feature_is_no_number_is_told(hopper: hm.TrajectoryDataset) -> None:
+    bad = Function("bad", lambda obs, act, rew: np.where(obs[:, 0] == hopper[3].observations[2, 0], np.nan, 1.0))
+    statistic = hm.return_based(hopper.task, bad)
+    for use in (hm.distribution_based(hopper.task, bad).fit, statistic.relabel):
+        with pytest.raises(DataError, match=r"^feature 'bad' returned NaN or infinity at step 2 of episode 3$"):
+            use(hopper)
 
 
 @dataclass(frozen=True)
@@ -113,8 +128,9 @@ def test_a_statistic_that_tells_nothing_is_noted(make: Callable[..., hm.Informat
     rng = np.random.default_rng(0)
     seen = [np.stack([np.full(20, 2.5), rng.normal(size=20)], axis=1) for _ in range(3)]
     data = hm.load_dataset([hm.Trajectory(observations, np.zeros((20, 1))) for observations in seen], task)
-    with pytest.warns(HimatchWarning, match=r"^what is told of the feature 'level' is the same at every step"):
-        make(task, "level").fit(data)
+    for episodes in (data, (episode for episode in data)):
+        with pytest.warns(HimatchWarning, match=r"^what is told of the feature 'level' is the same at every step"):
+            make(task, "level").fit(episodes)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make(task, "speed").fit(data)

@@ -34,7 +34,7 @@ from himatch.aggregators import (
 from himatch.bins import PAPER_BINS
 from himatch.data import TrajectoryDataset
 from himatch.errors import DataError, note
-from himatch.features import Feature, resolve_feature
+from himatch.features import Feature, of_each, resolve_feature
 from himatch.tasks import Task
 from himatch.types import Array, Trajectory
 
@@ -48,11 +48,13 @@ class InformationStatistic:
 
     def fit(self, dataset: Iterable[Trajectory]) -> InformationStatistic:
         """The statistic with bin ranges and the like taken from training episodes; a word if it tells nothing."""
-        fitted = InformationStatistic(self.feature, self.aggregator.fit(self.feature(t) for t in dataset))
+        episodes = dataset if isinstance(dataset, Sequence) else list(dataset)  # a generator gives them only once
+        fitted = InformationStatistic(self.feature, self.aggregator.fit(of_each(self.feature, episodes)))
         first: Array | None = None
-        for z in map(fitted, dataset):  # as a rule no further than the first
+        for episode in episodes:  # as a rule no further than the first
+            z = fitted(episode)
             if first is None:
-                fitted._check_anti_causal(self.feature(next(iter(dataset))), z)
+                fitted._check_anti_causal(self.feature(episode), z)
                 first = z[0]
             if (z != first).any():
                 return fitted
@@ -84,8 +86,7 @@ class InformationStatistic:
         if len(dataset) == 0:
             raise DataError("there are no episodes to relabel")
         z, row = out, 0
-        for episode, trajectory in enumerate(dataset):
-            phi = self.feature(trajectory)
+        for episode, phi in enumerate(of_each(self.feature, dataset)):
             width = self.aggregator.width(phi.shape[1])
             if z is None:
                 z = np.empty((dataset.steps, width), dtype=np.float32)

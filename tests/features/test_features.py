@@ -96,8 +96,14 @@ def test_what_a_users_function_raises_is_one_line(trajectory: hm.Trajectory) -> 
 
 def test_a_function_of_rewards_needs_rewards() -> None:
     double = Function("double", lambda obs, act, rew: rew * 2)  # type: ignore[operator]
-    with pytest.raises(DataError, match=r"'double' failed with TypeError: .*the data has no rewards"):
-        double(hm.Trajectory(np.zeros((3, 4)), np.zeros((3, 2))))
+    shown = Function("shown", lambda obs, act, rew: rew.cumsum())  # type: ignore[union-attr]
+    without = hm.Trajectory(np.zeros((3, 4)), np.zeros((3, 2)))
+    for feature in (double, shown):
+        with pytest.raises(DataError, match=rf"'{feature.name}' failed with .*Error: .*the data has no rewards"):
+            feature(without)
+    elsewhere = Function("elsewhere", lambda obs, act, rew: obs[:, 99])
+    with pytest.raises(DataError, match=r"^feature 'elsewhere' failed with IndexError: .*; mend its function$"):
+        elsewhere(without)
 
 
 def test_reward_needs_rewards() -> None:

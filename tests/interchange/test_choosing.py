@@ -19,12 +19,14 @@ from himatch.errors import HimatchError
 from himatch.information import InformationStatistic
 from himatch.interchange.bundling import bundle
 from himatch.interchange.card import _facts
-from himatch.interchange.choosing import choose_seed, episode_values
-from himatch.matching import temperature
+from himatch.interchange.choosing import choose_seed, episode_values, training_targets
+from himatch.matching import matching, temperature
 from himatch.matching.policy import TEMPERATURE
-from himatch.matching.temperature import some_episodes
+from himatch.matching.temperature import some_episodes, training_scores
 from himatch.models import find_model
 from himatch.nn.tensors import read_tensors, write_tensors
+from himatch.rollout import Player, Rollouts
+from himatch.simulation import Simulator
 
 SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "seeds": 3, "quiet": True}
 
@@ -94,6 +96,25 @@ def test_a_temperature_at_which_it_falls_loses(tmp_path: Path, monkeypatch: pyte
     choice = choose_seed(policy)
     assert (choice.temperature, policy.temperature) == (0.7, before)
     assert "at temperature 0.7, the best of 20: " in choice.rule
+
+
+def test_what_is_chosen_by_starts_elsewhere_than_evaluation(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts: list[int] = []
+    roll_out = matching.roll_out
+
+    def watched(player: Player, simulator: Simulator, lengths: Any, reset_seeds: Any, *rest: Any) -> Rollouts:
+        starts.extend(reset_seeds.ravel().tolist())
+        return roll_out(player, simulator, lengths, reset_seeds, *rest)
+
+    monkeypatch.setattr(matching, "roll_out", watched)
+    policy = hm.load(trained / "cdt").only(0)
+    target = training_targets(policy.reference())[0]
+    training_scores(policy, [target])
+    chosen_by = set(starts)
+    starts.clear()
+    policy.match(target, episodes=50)
+    assert len(starts) == 50
+    assert not chosen_by & set(starts)
 
 
 def test_a_bundle_keeps_its_temperature(data: hm.TrajectoryDataset, tmp_path: Path) -> None:

@@ -179,6 +179,7 @@ def test_the_target_on_the_card_is_one_of_this_run(
         (hm.CDT("x_velocity", bins=7), {"preset": "paper", "steps": 3}),
         (hm.DTAE(mode="joint", coefficient=0.5), {"preset": "cpu", "learning_rate": 3e-4, "width": 32}),
         (hm.BC(), {"preset": "fast", "steps": 100, "warmup": 7, "head": "gaussian"}),
+        (hm.CDT("x_velocity"), {"preset": "cpu", "steps": 3000, "warmup": 200}),  # the preset's, but not of 3000 steps
         (hm.MetaBC(m=5, pretrain_steps=9), {"preset": "cpu", "steps": 100}),
         (hm.FOCAL(target_divergence=0.5, tasks=3, context_steps=2), {"preset": "fast", "width": 32}),
     ],

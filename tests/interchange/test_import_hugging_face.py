@@ -71,6 +71,7 @@ def their_actions(
     return actions.numpy()
 
 
+@pytest.mark.filterwarnings("ignore:whether .* can be reached is not known")
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_actions_step_by_step(form: str, tmp_path: Path) -> None:
     made, (mean, std) = model(**FORMS[form]), normalization()

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -48,13 +49,14 @@ def programs() -> list[str]:
     return [block.code for block in blocks(PAGE) if block.language == "python"]
 
 
+@pytest.mark.filterwarnings("ignore:.*lies beyond every training episode")
 def test_the_loop_steers_as_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     data = hm.load_dataset(fallen_hoppers(range(8), 0.3), "hopper")
     policy = untrained(hm.DT(), data, tmp_path / "run", layers=1)
     hm.export_onnx(policy, "policy.onnx")
     names: dict[str, object] = {}
-    setup, loop = programs()
+    setup, loop = programs()[:2]
     exec(setup, names)
     for _ in range(2):  # nothing has to be cleared between episodes
         robot = Robot()
@@ -81,6 +83,22 @@ def test_the_loop_imitates_as_the_controller(tmp_path: Path, monkeypatch: pytest
         np.testing.assert_allclose(action, controller.act(observation), atol=1e-4)
 
 
+def test_the_loop_is_told_a_distribution_as_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = hm.load_dataset(fallen_hoppers(range(8), 0.3), "hopper")
+    policy = hm.train(hm.CDT("x_velocity"), data, out="runs/cdt", preset="cpu", steps=2, layers=1, quiet=True)
+    hm.export_onnx(policy, "policy.onnx")
+    setup, _, saved, _ = programs()
+    names: dict[str, object] = {}
+    exec(setup, names)
+    exec(saved, {})
+    (call,) = re.findall(r"`(act\(step, z=z\[.*?)`", DOCS.read_text())
+    known, controller = names | {"z": np.load("z.npy")}, policy.controller("normal(0.4,0.1)")
+    for step, observation in enumerate(data[3].observations[:9]):
+        action = eval(call, known | {"step": step, "observation": observation})
+        np.testing.assert_allclose(action, controller.act(observation), atol=1e-4)
+
+
 def test_the_loop_needs_nothing_of_himatch() -> None:
     code = (
         programs()[0].partition("session =")[0]
@@ -90,17 +108,17 @@ def test_the_loop_needs_nothing_of_himatch() -> None:
     assert found.stdout.strip() == "False"
 
 
-def test_a_distribution_by_hand_is_himatchs(tmp_path: Path) -> None:
-    text = DOCS.read_text()
-    (formula,) = re.findall(r"`(np\.histogram\(.*?)`", text, re.DOTALL)
-    rng = np.random.default_rng(0)
-    statistic = hm.distribution_based(hm.get_task("hopper"), "x_velocity", 7)
-    fitted = statistic.aggregator.fit([rng.normal(size=(50, 1)).astype(np.float32)])
-    samples = rng.normal(0, 2, size=200).astype(np.float32)
-    aggregator = hm.InformationStatistic(statistic.feature, fitted).spec()["aggregator"]
-    given = {"np": np, "samples": samples, "low": aggregator["low"][0], "high": aggregator["high"][0]}
-    found = eval(formula.replace("\n", " "), given | {"count": aggregator["count"]})
-    np.testing.assert_allclose(found, fitted(samples[:, None])[0], atol=1e-6)
+def test_a_distribution_by_hand_is_himatchs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = hm.load_dataset(fallen_hoppers(range(8), 0.3), "hopper")
+    policy = untrained(hm.CDT("x_velocity", bins=7), data, tmp_path / "run", layers=1)
+    hm.export_onnx(policy, "policy.onnx")
+    setup, _, _, by_hand = programs()
+    names: dict[str, Any] = {}
+    exec(setup, names)
+    exec(by_hand, names)
+    assert isinstance(policy.statistic, hm.InformationStatistic)
+    np.testing.assert_allclose(names["z"], policy.statistic.aggregator(names["samples"][:, None])[0], atol=1e-6)
 
 
 def test_the_settings_it_speaks_of_exist() -> None:

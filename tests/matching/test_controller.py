@@ -16,7 +16,8 @@ import himatch as hm
 from himatch.errors import HimatchError, HimatchWarning
 from himatch.matching import Policy
 from himatch.matching.controller import Controller
-from himatch.rollout import EVALUATION_SEED, Conditioning
+from himatch.rollout import Conditioning
+from himatch.simulation import EVALUATION_SEED
 from himatch.targets import Asked
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*lies (where no|beyond every) training episode")

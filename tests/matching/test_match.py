@@ -20,7 +20,8 @@ from untrained import fallen_hoppers, untrained
 import himatch as hm
 from himatch.errors import HimatchError, HimatchWarning
 from himatch.matching import Policy, matching
-from himatch.rollout import EVALUATION_SEED, Player
+from himatch.rollout import Player
+from himatch.simulation import EVALUATION_SEED
 from himatch.targets import Samples, Shifted
 
 

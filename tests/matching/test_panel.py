@@ -47,7 +47,12 @@ def texts(panel: Panel, step: int) -> list[str]:
     return [tile.get_text() for tile in panel._tiles]
 
 
-def test_counts_grow_into_the_rollouts_histogram(result: MatchResult) -> None:
+@pytest.mark.parametrize(
+    "asked", ["0.5*normal(0.2,0.1) + 0.5*normal(0.6,0.1)", np.linspace(0.0, 0.8, 30), np.linspace(0.0, 0.8, 5000)]
+)
+def test_counts_grow_into_the_rollouts_histogram(asked: Any, policy: Policy) -> None:
+    """A whole rollout has the steps of the target, however many samples it is compared with."""
+    result = policy.match(asked, episodes=2)
     panel, phi = panel_of(result), result.features[0][0][:, 0]
     (chart,) = panel._charts
     assert isinstance(chart, Histogram)
@@ -57,7 +62,7 @@ def test_counts_grow_into_the_rollouts_histogram(result: MatchResult) -> None:
         drawn = chart._line.get_data().values * bins.widths[0]
         inside = np.clip(phi[: step + 1].astype(np.float64), bins.low[0], bins.high[0])
         counts, _ = np.histogram(inside, bins.edges[0])
-        np.testing.assert_allclose(drawn, counts / len(result.values), atol=1e-12)
+        np.testing.assert_allclose(drawn, counts / result.frame.horizon, atol=1e-12)
         assert chart._dot.get_xdata()[0] == pytest.approx(np.clip(phi[step], *chart._range))  # type: ignore[index]
 
 

@@ -19,6 +19,7 @@ from himatch.matching import Policy
 from himatch.matching.matching import conditioning_frame, policy_feed
 from himatch.nn.graphs import Recorded
 from himatch.rollout import Player
+from himatch.rollout.context import RolloutContext
 from himatch.targets import Demonstration
 
 LEARNED = {"m": 3, "target_window": 4, "look_ahead": 3}
@@ -80,7 +81,7 @@ def test_actions_are_those_of_the_logged_path(
         for rollout in range(3):
             logged = hm.Trajectory(observations[seed, rollout], actions[seed, rollout])
             expected = policy.actions(logged, targets[numbers[seed, rollout]].trajectory)[seed]
-            np.testing.assert_allclose(actions[seed, rollout], expected, atol=2e-6)
+            np.testing.assert_allclose(actions[seed, rollout], expected, atol=5e-6)
     np.testing.assert_array_equal(play(acting, observations), actions)  # a reset forgets everything
 
 
@@ -122,8 +123,13 @@ def test_a_reset_forgets_what_is_no_number(hopper: hm.TrajectoryDataset, tmp_pat
     np.testing.assert_array_equal(play(acting, observations), expected)
 
 
-def test_every_part_of_the_past_matters(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
-    """The comparison above would see a window that is off by one: each seen and told number reaches the action."""
+def test_every_part_of_the_past_matters(
+    hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison above would see a window that is off by one: each number seen within it reaches the action."""
+    # Actions would carry on what was seen before the window.
+    put = RolloutContext.put_actions
+    monkeypatch.setattr(RolloutContext, "put_actions", lambda self, actions: put(self, torch.zeros_like(actions)))
     policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path)
     rng = np.random.default_rng(0)
     observations = rng.normal(1, 1, (1, 1, 9, 11)).astype(np.float32)
@@ -134,7 +140,7 @@ def test_every_part_of_the_past_matters(hopper: hm.TrajectoryDataset, tmp_path: 
         other = observations.copy()
         other[0, 0, step] += 1.0
         changed = play(player(policy, [target], numbers), other)[0, 0, -1]
-        assert (np.abs(changed - last).max() > 1e-4) or step < 4
+        assert (np.abs(changed - last).max() > 1e-4) == (step >= 9 - policy.context)
     elsewhere = play(player(policy, [hm.demo(episode(rng, 9, level=3.0))], numbers), observations)[0, 0, -1]
     assert np.abs(elsewhere - last).max() > 1e-3
 
@@ -183,7 +189,7 @@ def test_rollouts_apart_begin_again_one_by_one(
         seen = torch.from_numpy(rng.normal(1, 1, (1, 3, 11)).astype(np.float32))
         actions = together.act(seen).numpy().copy()
         for rollout, acting in enumerate(alone):
-            np.testing.assert_allclose(actions[:, [rollout]], acting.act(seen[:, [rollout]]), atol=2e-6)
+            np.testing.assert_allclose(actions[:, [rollout]], acting.act(seen[:, [rollout]]), atol=5e-6)
         steps += 1
 
 

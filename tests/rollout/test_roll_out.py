@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from untrained import fallen_hoppers, untrained
 
 import himatch as hm
+from himatch.data.playing import FIRST_SEED, SEEDS
+from himatch.errors import TaskError
 from himatch.features import resolve_feature
 from himatch.matching import Policy
 from himatch.matching.matching import conditioning_frame, policy_feed
 from himatch.rollout import Feed, Player, Rollouts, roll_out
 from himatch.rollout.conditioning import Scheduled
-from himatch.simulation import make_simulator
+from himatch.simulation import EVALUATION_SEED, make_simulator
 
 HOPPER = hm.get_task("hopper")
 
@@ -66,6 +71,10 @@ def test_a_replay_repeats_its_episodes_to_the_bit(policy: Policy, episodes: list
         assert again.terminated == episode.terminated
         for name in ("observations", "actions", "rewards", "final_observation"):
             np.testing.assert_array_equal(getattr(again, name), getattr(episode, name), err_msg=name)
+
+
+def test_evaluation_starts_where_no_dataset_does() -> None:
+    assert EVALUATION_SEED >= FIRST_SEED + SEEDS
 
 
 def test_hoppers_fall_before_the_target_ends(policy: Policy, episodes: list[hm.Trajectory]) -> None:
@@ -151,6 +160,24 @@ def test_closed_rollouts_are_told_what_they_achieved(policy: Policy, episodes: l
         for step in range(len(own)):
             seen = torch.from_numpy(played.observations[:, :, step])
             np.testing.assert_allclose(player.act(seen)[seed, 0].numpy(), own.actions[step], atol=1e-5)
+
+
+class Parts(gymnasium.Env):  # type: ignore[type-arg]
+    """Observations in parts, of which ``b`` comes first in the code."""
+
+    observation_space = spaces.Dict({"b": spaces.Box(-9.0, 9.0, (2,)), "a": spaces.Box(-9.0, 9.0, (1,))})
+    action_space = spaces.Box(-1.0, 1.0, (1,))
+
+    def reset(self, **_: Any) -> Any:
+        return {"b": np.array([1.0, 2.0], np.float32), "a": np.array([3.0], np.float32)}, {}
+
+
+def test_observations_in_parts_are_refused_with_what_mends_it() -> None:
+    task = hm.Task("parts", 5, observation_width=3, action_width=1)
+    with pytest.raises(TaskError, match=r"is a Dict space; himatch .*FlattenObservation makes one of .*alphabet"):
+        make_simulator(task, 1, make_env=Parts)
+    simulator = make_simulator(task, 1, make_env=lambda: gymnasium.wrappers.FlattenObservation(Parts()))
+    np.testing.assert_array_equal(simulator.reset([0]), [[3.0, 1.0, 2.0]])
 
 
 def test_only_rollouts_that_go_on_are_computed(policy: Policy) -> None:

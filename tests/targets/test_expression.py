@@ -153,10 +153,33 @@ def test_badly_drawn_histograms_are_refused(tmp_path: Path, content: str) -> Non
         hm.parse_target(f"histogram({tmp_path}/h.json)")
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.zeros(3, [("x", "f8"), ("y", "f8")]),
+        np.array([1.0 + 2.0j]),
+        np.array(["2026-11-16"], dtype="datetime64[D]"),
+        np.array(["1.5"]),
+    ],
+    ids=["structured", "complex", "dates", "text"],
+)
+def test_samples_that_are_no_real_numbers_are_refused(values: np.ndarray, tmp_path: Path) -> None:
+    np.save(tmp_path / "s.npy", values)
+    with pytest.raises(TargetError, match=r"^[^\n]*s\.npy: samples must be real numbers, not .*; save what they stand"):
+        hm.targets.read_samples(str(tmp_path / "s.npy"))
+
+
+def test_samples_may_be_whole_numbers_and_flags(tmp_path: Path) -> None:
+    for values in (np.array([1, 0], np.int16), np.array([1, 0], np.uint8), np.array([True, False])):
+        np.save(tmp_path / "s.npy", values)
+        assert hm.targets.read_samples(str(tmp_path / "s.npy")).samples.tolist() == [[1.0], [0.0]]
+
+
 def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "s.npy").write_bytes(b"nonsense")
     np.save(tmp_path / "o.npy", np.array([{}], dtype=object))
-    for text in ("samples(s.npy)", "samples(o.npy)", "samples(none.npy)", "histogram(none.json)"):
+    np.savez(tmp_path / "z.npz", np.arange(4.0))
+    for text in ("samples(s.npy)", "samples(o.npy)", "samples(z.npz)", "samples(none.npy)", "histogram(none.json)"):
         name, path = text[:-1].split("(")
         with pytest.raises(TargetError):
             hm.parse_target(f"{name}({tmp_path / path})")

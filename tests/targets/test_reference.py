@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 
 import himatch as hm
 from himatch.divergences import wasserstein_bins, wasserstein_joint
-from himatch.errors import TargetError
-from himatch.features import resolve_feature
+from himatch.errors import DataError, TargetError
+from himatch.features import Function, resolve_feature
 from himatch.targets import Samples
 from himatch.targets.reference import nearest_mixture
 
@@ -69,13 +69,14 @@ def test_a_schedule_is_over_with_every_episode_before_it_ends() -> None:
     rng, steps = np.random.default_rng(0), 800
     shorter_when_slower = [episode(rng, 40 * (i + 1), level=i / 5) for i in range(20)]
     reference = hm.EpisodeReference.of(shorter_when_slower, resolve_feature("x_velocity", hm.get_task("hopper")))
+    lasting = np.where(reference.lengths < steps, 0.9 * reference.lengths, steps)  # the end of a fall is no behaviour
     for text in ("normal(0,0.5)", "0.5*normal(0,0.3)+0.5*normal(3.5,0.3)", "uniform(0,4)"):
         target = hm.parse_target(text)
         parts = reference.schedule(target, steps)
         assert sum(share for _, share in parts) == pytest.approx(1.0)
         ends = steps * np.cumsum([share for _, share in parts])
         for (number, _), end in zip(parts, ends, strict=True):
-            assert end <= reference.lengths[number] + 1e-6
+            assert end <= lasting[number] + 1e-6
         mixed = sum(share * reference.histograms[number] for number, share in parts)
         wanted, widths = target.histogram(reference.context), reference.context.bins.widths
         assert wasserstein_bins(mixed, wanted, widths)[0] >= reference.mixture(target).w1 - 1e-9
@@ -147,6 +148,29 @@ def test_several_features_are_scored_jointly(hopper: hm.TrajectoryDataset) -> No
     cells, weights = bins.joint(target.values(reference.context))
     expected = wasserstein_joint(points, cells, mass, weights)
     assert mixture.w1 == pytest.approx(expected, abs=1e-9)
+
+
+def test_samples_of_several_features_are_measured_as_rollouts_are(hopper: hm.TrajectoryDataset) -> None:
+    """All of them, though only as many as the horizon has steps are told."""
+    feature = resolve_feature("x_velocity,z_velocity", hopper.task)
+    reference = hm.EpisodeReference.of(hopper, feature, horizon=10)
+    samples = np.random.default_rng(0).normal(1.0, 0.5, (3000, 2))
+    samples[1] = 90.0  # none of the told ones
+    target, bins = Samples(samples), reference.context.bins
+    mixture = reference.mixture(target)
+    rows = [(hopper[e].observations[:, 5:7], share) for e, share in mixture.weights.items()]
+    points = np.concatenate([np.array(bins.low) + (bins.indices(x) + 0.5) * bins.widths for x, _ in rows])
+    mass = np.concatenate([np.full(len(x), share / len(x)) for x, share in rows])
+    cells, weights = bins.joint(samples)
+    assert mixture.w1 == pytest.approx(wasserstein_joint(points, cells, mass, weights), abs=1e-9)
+    assert (target.values(reference.context) < 90.0).all()
+    assert reference.support(target).outside >= 1 / 3000
+
+
+def test_a_feature_that_is_no_number_is_told_with_its_episode(hopper: hm.TrajectoryDataset) -> None:
+    bad = Function("bad", lambda obs, act, rew: np.where(obs[:, 0] == hopper[3].observations[2, 0], np.nan, 1.0))
+    with pytest.raises(DataError, match=r"^feature 'bad' returned NaN or infinity at step 2 of episode 3$"):
+        hm.EpisodeReference.of(hopper, bad)
 
 
 def test_a_dataset_knows_features_by_name_and_the_horizon(hopper: hm.TrajectoryDataset) -> None:

@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from himatch.errors import DataError
 from himatch.progress import progress_bar
-from himatch.simulation import Behaviour, Simulator, record
+from himatch.simulation import EVALUATION_SEED, Behaviour, Simulator, record
 from himatch.types import Trajectory
 
-FIRST_SEED, SEEDS = 2**30, 2**30
-"""Initial states of datasets come from the seeds 2^30 to 2^31 - 1. Whoever evaluates a policy takes 2^31 and above, so
-that no rollout starts where an episode of its data did."""
+FIRST_SEED = 2**30
+SEEDS = EVALUATION_SEED - FIRST_SEED  # no rollout starts where an episode of its data did
 
 SLOTS = 128  # simulations at once: enough to keep the threads busy, few enough to start the last episodes early
 

@@ -21,13 +21,12 @@ from himatch.experts.run import METRICS, SNAPSHOTS, AgentSpec, agents_of, read_r
 from himatch.files import read_rows
 from himatch.nn.flat import FlatParameters
 from himatch.nn.tensors import read_tensors
-from himatch.simulation import make_simulator, record
+from himatch.simulation import EVALUATION_SEED, make_simulator, record
 from himatch.tasks import Task, get_task
 from himatch.tasks.locomotion import BACKFLIP, CHEETAH_VEL
 from himatch.types import Array, Trajectory
 
 EPISODES = 20
-EVALUATION_SEED = 2**31  # datasets and training reset below it
 CARD_SEED = EVALUATION_SEED + 1_000_000  # of the episodes on a card
 CANDIDATES = 12
 SETTLING = 50  # steps of an episode before a velocity agent is held to its velocity

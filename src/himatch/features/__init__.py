@@ -12,6 +12,7 @@ from himatch.features.feature import (
     Reward,
     Stack,
     State,
+    of_each,
 )
 from himatch.features.stepwise import Stepwise
 from himatch.tasks import Task, get_task
@@ -25,6 +26,7 @@ __all__ = [
     "State",
     "Stepwise",
     "feature_names",
+    "of_each",
     "resolve_feature",
 ]
 

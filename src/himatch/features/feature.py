@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,6 +79,10 @@ class Coordinates:
         return rows[:, list(self.indices)]
 
 
+class NotFiniteError(DataError):
+    """A function gave NaN or infinity for an episode; of others it may give numbers."""
+
+
 @dataclass(frozen=True)
 class Function:
     """A user's function of ``(observations, actions, rewards)``; its output is checked, ``(T, d)``."""
@@ -96,7 +100,8 @@ class Function:
         try:
             phi = np.asarray(self.function(trajectory.observations, trajectory.actions, rewards), dtype=np.float32)
         except Exception as reason:  # it is the user's code, whatever it raises
-            hint = "mend its function" if rewards is not None else "the data has no rewards, it is given None for them"
+            missed = rewards is None and isinstance(reason, TypeError | AttributeError) and "None" in str(reason)
+            hint = "the data has no rewards, it is given None for them" if missed else "mend its function"
             raise DataError(f"feature {self.name!r} failed with {one_line(reason)}; {hint}") from reason
         phi = phi[:, None] if phi.ndim == 1 else phi
         if phi.ndim != 2 or len(phi) != len(trajectory) or phi.shape[1] == 0:
@@ -106,7 +111,7 @@ class Function:
             )
         if not np.isfinite(phi).all():
             step = int(np.argwhere(~np.isfinite(phi))[0][0])
-            raise DataError(f"feature {self.name!r} returned NaN or infinity at step {step}")
+            raise NotFiniteError(f"feature {self.name!r} returned NaN or infinity at step {step}")
         return phi
 
 
@@ -130,3 +135,13 @@ class Stack:
     def __call__(self, trajectory: Trajectory) -> Array:
         """All parts' columns."""
         return np.concatenate([part(trajectory) for part in self.parts], axis=1)
+
+
+def of_each(feature: Feature, episodes: Iterable[Trajectory]) -> Iterator[Array]:
+    """The feature of every episode; where it is no number, the episode is named."""
+    for number, episode in enumerate(episodes):
+        try:
+            phi = feature(episode)
+        except NotFiniteError as reason:
+            raise DataError(f"{reason} of episode {number}") from reason
+        yield phi

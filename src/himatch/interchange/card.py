@@ -16,7 +16,7 @@ from himatch.interchange.graph import z_meaning
 from himatch.matching import Policy
 from himatch.matching.evaluation import middle
 from himatch.models import seed_choice
-from himatch.policy import METHODS
+from himatch.policy import METHODS, Method
 from himatch.policy import run_folder as files
 from himatch.policy.baselines import TaskMethod
 from himatch.policy.methods import LearnedMethod
@@ -122,16 +122,8 @@ def command(description: dict[str, Any]) -> str:
     settings = description["model"] | description["train"]
     method = dict(description["method"])
     default = METHODS[method.pop("name")]()
-    known = {name: asdict(preset.model) | asdict(preset.train) for name, preset in presets_for(default).items()}
-    differing = {
-        name: {key: value for key, value in settings.items() if preset.get(key) != value}
-        for name, preset in known.items()
-    }
+    differing = {name: _differing(settings, name, default) for name in presets_for(default)}
     preset = min(differing, key=lambda name: len(differing[name]))
-    given = differing[preset]
-    if "warmup" in given and "steps" in given:
-        usual = configure(preset, default, steps=given["steps"]).train.warmup
-        given = given if usual != given["warmup"] else _without(given)
     without_option = ("hidden", "encoder")
     chosen = {k: value for k, value in method.items() if k not in without_option and value != getattr(default, k)}
     seeds = description["seeds"]
@@ -141,7 +133,7 @@ def command(description: dict[str, Any]) -> str:
         "data": made_as(data.get("source") or "SOURCE"),
         "task": description["task"]["name"],
         "preset": preset,
-        **given,
+        **differing[preset],
         "seed": seeds[0],
         "seeds": len(seeds),
         "split": description["split"].get("name") or "SPLIT",
@@ -151,9 +143,11 @@ def command(description: dict[str, Any]) -> str:
     return shlex.join(["himatch", "train", *words])
 
 
-def _without(given: dict[str, Any]) -> dict[str, Any]:
-    """A shorter run warms up for the same part of it by itself."""
-    return {key: value for key, value in given.items() if key != "warmup"}
+def _differing(settings: dict[str, Any], preset: str, method: Method) -> dict[str, Any]:
+    """The settings that a preset does not have; its warm-up is the one that it has with so many steps."""
+    made = configure(preset, method, steps=settings["steps"])
+    usual = asdict(made.model) | asdict(made.train) | {"steps": presets_for(method)[preset].train.steps}
+    return {key: value for key, value in settings.items() if usual.get(key) != value}
 
 
 def _evaluation(policy: Policy) -> str | None:

@@ -50,7 +50,8 @@ class Histogram:
         bins = result.frame.bins
         edges, target = bins.edges[d], bins.histogram(result.values)[d]
         self._values, self._bins = phi[:, d], bins.indices(phi)[:, d]
-        self._scale, self._count = 1.0 / (len(result.values) * bins.widths[d]), bins.count
+        steps = len(result.target.values(result.frame))  # samples are compared with all of them, however many
+        self._scale, self._count = 1.0 / (steps * bins.widths[d]), bins.count
         whole = np.bincount(self._bins, minlength=bins.count) * self._scale
         axis.stairs(target / bins.widths[d], edges, fill=True, color=TARGET, alpha=0.55, lw=0, label="target")
         self._area = axis.stairs(np.zeros(bins.count), edges, fill=True, color=ROLLOUT, alpha=0.22, lw=0)

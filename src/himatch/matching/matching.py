@@ -15,8 +15,8 @@ from himatch.errors import HimatchError, SimulationError, TargetError, note, one
 from himatch.information import InformationStatistic
 from himatch.matching.result import MatchResult
 from himatch.nn.settings import whole
-from himatch.rollout import EVALUATION_SEED, Conditioning, Feed, Player, make_feed, roll_out
-from himatch.simulation import Simulator, make_simulator
+from himatch.rollout import Conditioning, Feed, Player, make_feed, roll_out
+from himatch.simulation import EVALUATION_SEED, Simulator, make_simulator
 from himatch.simulation.gymnasium_envs import MakeEnv
 from himatch.simulation.replaying import Replay
 from himatch.targets import Context, EpisodeReference, Mixture, Target, checked_values

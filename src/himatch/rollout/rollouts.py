@@ -14,9 +14,6 @@ from himatch.rollout.player import Player
 from himatch.simulation import Simulator
 from himatch.types import Trajectory
 
-EVALUATION_SEED = 2**31
-"""Evaluation resets simulations with seeds from here on; datasets stay below."""
-
 
 @dataclass(frozen=True)
 class Rollouts:

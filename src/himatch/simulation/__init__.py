@@ -5,8 +5,16 @@ Importing this package makes the paper's environments known to ``gymnasium.make`
 
 from himatch.simulation.recording import Behaviour, record
 from himatch.simulation.registration import register_environments
-from himatch.simulation.simulator import Simulator, Transition, make_simulator
+from himatch.simulation.simulator import EVALUATION_SEED, Simulator, Transition, make_simulator
 
-__all__ = ["Behaviour", "Simulator", "Transition", "make_simulator", "record", "register_environments"]
+__all__ = [
+    "EVALUATION_SEED",
+    "Behaviour",
+    "Simulator",
+    "Transition",
+    "make_simulator",
+    "record",
+    "register_environments",
+]
 
 register_environments()

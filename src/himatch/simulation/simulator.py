@@ -16,6 +16,9 @@ from himatch.tasks import Task, get_task
 Settings = Mapping[str, Any]
 """Keyword arguments of an environment."""
 
+EVALUATION_SEED = 2**31
+"""Whoever evaluates resets simulations with seeds from here on; data and training stay below."""
+
 
 class Transition(NamedTuple):
     """What one step did to every simulation."""

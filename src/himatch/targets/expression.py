@@ -296,11 +296,16 @@ def read_histogram(path: str) -> Drawn:
 def read_samples(path: str) -> Samples:
     """Feature values from an ``.npy`` file, ``(n,)`` or ``(n, d)``."""
     try:
-        return Samples(np.load(path, allow_pickle=False), f"samples({path})")
-    except (OSError, ValueError, EOFError) as reason:
-        if isinstance(reason, HimatchError):
-            raise
-        raise TargetError(f"{path}: not a readable .npy file of numbers") from None
+        values = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        values = None
+    if not isinstance(values, np.ndarray):  # of an .npz file it is an archive
+        raise TargetError(f"{path}: not a readable .npy file of numbers")
+    if values.dtype.kind not in "fiub":
+        raise TargetError(
+            f"{path}: samples must be real numbers, not {values.dtype}; save what they stand for as floats"
+        )
+    return Samples(values, f"samples({path})")
 
 
 def _json(path: str) -> object:

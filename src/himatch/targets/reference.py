@@ -19,7 +19,7 @@ from himatch.bins import Bins
 from himatch.data import TrajectoryDataset
 from himatch.divergences import wasserstein_bins, wasserstein_joint
 from himatch.errors import HimatchError, TargetError
-from himatch.features import Feature, resolve_feature
+from himatch.features import Feature, of_each, resolve_feature
 from himatch.targets.asked import Asked, as_target
 from himatch.targets.target import Context, Target
 from himatch.types import Trajectory
@@ -114,7 +114,7 @@ class EpisodeReference:
                     f"which feature {feature!r} is says a dataset's task; hand over a dataset in place of mere episodes"
                 )
             feature = resolve_feature(feature, task)
-        values = [feature(trajectory) for trajectory in episodes]
+        values = list(of_each(feature, episodes))
         if not values:
             raise HimatchError("a reference needs at least one training episode")
         fitted = bins or Bins.fit(values)
@@ -138,7 +138,7 @@ class EpisodeReference:
     def support(self, target: Asked) -> Support:
         """Whether the data covers the target."""
         target = as_target(target)
-        values = target.values(self.context)
+        values = target.compared(self.context)
         if not len(self.lengths):
             return Support(False, 1.0)
         if target.matches == "distribution":
@@ -244,7 +244,7 @@ class EpisodeReference:
         bins = self.context.bins
         points = np.array(bins.low) + (cells + 0.5) * bins.widths
         mass = np.bincount(inverse.ravel(), weights=weights, minlength=len(cells))
-        target_points, target_mass = bins.joint(target.values(self.context))
+        target_points, target_mass = bins.joint(target.compared(self.context))
         return wasserstein_joint(points, target_points, mass, target_mass)
 
 

@@ -14,6 +14,11 @@ from himatch.errors import HimatchError, SimulationError, TaskError
 from himatch.tasks.environments import made, make_environment
 from himatch.tasks.notices import quiet_loading
 
+FLATTENED = (
+    "gymnasium.wrappers.FlattenObservation makes one of a Dict of observations, whose keys it takes in the space's "
+    "order, as a rule the alphabet's; logs must have them in the same order"
+)
+
 
 @dataclass(frozen=True)
 class EnvironmentFacts:
@@ -29,7 +34,8 @@ class EnvironmentFacts:
 def vector_width(space: gymnasium.Space[Any], what: str) -> int:
     """Width of a continuous vector space; anything else is refused by name."""
     if not isinstance(space, gymnasium.spaces.Box):
-        raise refusal(what, f"a {type(space).__name__} space")
+        reason = refusal(what, f"a {type(space).__name__} space")
+        raise TaskError(f"{reason}; {FLATTENED}") if isinstance(space, gymnasium.spaces.Dict) else reason
     if len(space.shape) != 1:
         kind = "pixels" if len(space.shape) == 3 else f"an array of shape {space.shape}"
         raise refusal(what, kind)
