@@ -128,6 +128,27 @@ def test_an_empty_name_leaves_a_role_out(tmp_path):
         assert set(dataset.labels) == {None}
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("dropped", [("episode",), ("episode", "terminated", "label")])
+def test_a_file_for_each_episode(kind, dropped, tmp_path):
+    episodes = make_episodes()
+    for number, episode in enumerate(episodes):
+        columns = {name: column for name, column in table([episode]).items() if name not in dropped}
+        csv, parquet = write_both(columns, tmp_path)
+        path = csv if kind == "csv" else parquet
+        path.rename(tmp_path / f"run_{number}.{kind}")
+    pattern = str(tmp_path / f"run_*.{kind}")
+    with pytest.raises(DataError, match=r"columns\.episode .*'' makes a table one episode"):
+        hm.load_dataset(pattern, ARM)
+    (tmp_path / "columns.toml").write_text('episode = ""\n')
+    found = hm.load_dataset(pattern, ARM)
+    assert found.lengths.tolist() == [7, 20, 5, 9]
+    np.testing.assert_array_equal(found.observations, np.concatenate([episode.observations for episode in episodes]))
+    (tmp_path / "run_2.toml").write_text('episode = "missing"\n')  # its own goes before that of all
+    with pytest.raises(DataError, match=f"run_2.{kind}: no column 'missing'"):
+        hm.load_dataset(pattern, ARM)
+
+
 def test_columns_come_in_the_order_of_the_list(tmp_path):
     for path in write_both(table(make_episodes()), tmp_path):
         plain = hm.load_dataset(path)

@@ -117,7 +117,7 @@ class _Csv:
                 numbers = self._load(list(readers), np.float64, converters=quick)
             except ValueError:  # flags or missing numbers are among them, or something is wrong
                 numbers = self._load(list(readers), np.float64, converters=dict(readers))
-            return numbers, self._load(texts, np.str_)
+            return numbers, self._load(texts, np.str_) if texts else _no_words(numbers)
         except ValueError as reason:
             wrong = self._wrong_cell(names, readers, texts)
             if wrong is None:
@@ -179,7 +179,8 @@ class _InMemory:
     ) -> tuple[NDArray[np.float64], NDArray[Any]]:
         columns = self._columns(names, dict.fromkeys([*readers, *texts]))
         numbers = [self._numbers(columns[i], reader, names[i]) for i, reader in readers.items()]
-        return np.stack(numbers, axis=1), np.stack([_words(columns[i]) for i in texts], axis=1)
+        rows = np.stack(numbers, axis=1)
+        return rows, np.stack([_words(columns[i]) for i in texts], axis=1) if texts else _no_words(rows)
 
     def _numbers(self, column: Any, reader: Reader, name: str) -> NDArray[np.float64]:
         values = np.asarray(column.to_numpy())
@@ -213,6 +214,10 @@ class _Parquet(_InMemory):
     def _columns(self, names: list[str], chosen: Iterable[int]) -> dict[int, Any]:
         table = _parquet().read_table(self.path, columns=[names[i] for i in chosen])
         return {i: table[names[i]] for i in chosen}
+
+
+def _no_words(numbers: NDArray[np.float64]) -> NDArray[np.str_]:
+    return np.empty((len(numbers), 0), dtype=np.str_)
 
 
 def _words(column: Any) -> NDArray[np.str_]:

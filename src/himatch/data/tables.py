@@ -20,6 +20,7 @@ from himatch.errors import DataError, note
 from himatch.files import reading
 from himatch.tasks import Task
 
+SHARED = "columns.toml"
 GAP = 1.5  # usual intervals, from which on rows are missing between two
 IRREGULAR = 0.1  # part of the intervals that are gaps, from which on none of them says anything
 
@@ -33,7 +34,7 @@ class Columns:
     ``observations`` and ``actions`` are names or patterns (``q_*``), comma-separated or a list: columns come in the
     order of the list, those of one pattern in the order of the table. ``reward``, ``terminated``, ``step`` and
     ``label`` are used where the table has them, must be there where somebody ``wrote`` their names, and are left out
-    where the name is empty.
+    where the name is empty. An empty ``episode`` makes the whole table one.
     """
 
     episode: str = "episode"
@@ -47,7 +48,7 @@ class Columns:
 
     @classmethod
     def beside(cls, table: Path) -> Columns:
-        """The mapping in ``NAME.toml`` beside the table, or the defaults."""
+        """The mapping in a TOML file beside the table, or the defaults."""
         path = mapping_file(table)
         if not path.is_file():
             return cls()
@@ -92,8 +93,10 @@ class Columns:
         name = getattr(self, role)
         if name and name in names:
             return names.index(name)
-        if role == "episode":
-            raise _no_column(f"{name!r} that says which episode a row belongs to", role, names, where)
+        if name and role == "episode":
+            raise _no_column(
+                f"{name!r} that says which episode a row belongs to", role, names, where, "'' makes a table one episode"
+            )
         if name and role in self.wrote:
             raise _no_column(f"{name!r} for the {role}", role, names, where)
         return None
@@ -110,16 +113,17 @@ class Columns:
         return list(dict.fromkeys(selected))
 
 
-def _no_column(which: str, role: str, names: list[str], where: str) -> DataError:
+def _no_column(which: str, role: str, names: list[str], where: str, more: str = "") -> DataError:
     return DataError(
         f"{where}: no column {which} (columns: {listed(names)}); name it with --columns.{role} "
-        f"(columns={{{role!r}: ...}}) or in a TOML file beside the table"
+        f"(columns={{{role!r}: ...}}) or in a TOML file beside the table{f'; {more}' if more else ''}"
     )
 
 
 def mapping_file(table: Path) -> Path:
-    """Where a file would lie that says which column of the table holds what."""
-    return (table.with_suffix("") if compressed(table) else table).with_suffix(".toml")
+    """Where a file would lie that says which column of the table holds what: its own, or one for all of the folder."""
+    own = (table.with_suffix("") if compressed(table) else table).with_suffix(".toml")
+    return own if own.is_file() else table.with_name(SHARED)
 
 
 def read_table(
@@ -129,7 +133,8 @@ def read_table(
     table = open_table(source)
     mapping = Columns.beside(source) if isinstance(source, Path) else Columns()
     steps = _read_steps(table, mapping.changed(columns or {}, f"columns of {table.where}"))
-    rows_of = _episode_rows(steps.roles["episode"], steps.roles.get("step"), table)
+    whole = np.full(len(steps.actions), source.stem if isinstance(source, Path) else "0")
+    rows_of = _episode_rows(steps.roles.get("episode", whole), steps.roles.get("step"), table)
     if "step" in steps.roles:
         _note_gaps(steps.roles["step"], rows_of, table.where)
     episodes = []
