@@ -5,11 +5,17 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from himatch.cli.data import Loading
+
+if TYPE_CHECKING:
+    from himatch.data import TrajectoryDataset
+    from himatch.matching import Policy
+
+SCORED = 20  # held-out episodes, about
 
 Number = Annotated[int | None, tyro.conf.arg(metavar="N")]
 Real = Annotated[float | None, tyro.conf.arg(metavar="X")]
@@ -151,5 +157,14 @@ class Train:
         print(f"{method.name}{f' of {matched}' if matched else ''}, {len(policy.seeds)} seed(s), {self.out}")
         print(f"best weights: {best_weights(policy.folder, policy.seeds)}")
         if policy.held_out is not None:
-            error = policy.action_error(list(policy.held_out))
-            print(f"held-out action error: {', '.join(f'{e:.4f}' for e in error)} (mean square, half range = 1)")
+            self._show_score(policy, policy.held_out)
+
+    def _show_score(self, policy: Policy, held_out: TrajectoryDataset) -> None:
+        """How well some held-out episodes are predicted, and whether the policy listens to what it is told of them."""
+        score = policy.score(list(held_out[:: max(1, len(held_out) // SCORED)]))
+        print(
+            f"held-out action error: {', '.join(f'{e:.4f}' for e in score['action_error'])} (mean square, half range = 1)"
+        )
+        if policy.statistic is not None:
+            ratios = ", ".join(f"{ratio:.2f}" for ratio in score["sensitivity"])
+            print(f"told of other episodes instead: {ratios} times that (1 or less: it does not listen)")
