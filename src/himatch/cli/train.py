@@ -162,9 +162,7 @@ class Train:
     def _show_score(self, policy: Policy, held_out: TrajectoryDataset) -> None:
         """How well some held-out episodes are predicted, and whether the policy listens to what it is told of them."""
         score = policy.score(list(held_out[:: max(1, len(held_out) // SCORED)]))
-        print(
-            f"held-out action error: {', '.join(f'{e:.4f}' for e in score['action_error'])} (mean square, half range = 1)"
-        )
+        errors, ratios = (", ".join(f"{x:.3g}" for x in score[name]) for name in ("action_error", "sensitivity"))
+        print(f"held-out action error: {errors} (mean square, half range = 1)")
         if policy.statistic is not None:
-            ratios = ", ".join(f"{ratio:.2f}" for ratio in score["sensitivity"])
             print(f"told of other episodes instead: {ratios} times that (1 or less: it does not listen)")
