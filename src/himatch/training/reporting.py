@@ -134,7 +134,7 @@ def best_weights(run: Path, seeds: tuple[int, ...]) -> str:
     """Of which step they are, and what chose them."""
     last = read_rows(seed_folder(run, seeds[0]) / METRICS)[-1]
     steps = [read_facts(seed_folder(run, seed) / BEST)["step"] for seed in seeds]
-    return f"step {', '.join(steps)} of {last['step']} ({read_run(run)['best']})"
+    return f"step {', '.join(steps)} of {last['step']} ({read_run(run).get('best', 'chosen by an earlier himatch')})"
 
 
 def plot_losses(run: Path, seeds: tuple[int, ...]) -> Path | None:
