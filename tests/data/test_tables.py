@@ -452,7 +452,7 @@ def test_a_table_of_pyarrow_is_read_as_parquet_is(tmp_path):
 
 
 def test_a_data_frame_of_pandas_is_read_as_a_table():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas")  # a development dependency; make test has it
     frame = pandas.DataFrame(table(make_episodes()))
     frame["step"] = pandas.Timestamp("2024-05-01", tz="UTC") + pandas.to_timedelta(frame.index, unit="s")
     frame["label"] = frame["label"].astype("category")

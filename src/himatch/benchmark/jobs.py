@@ -8,15 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from himatch.aggregators import Additive, Histogram
 from himatch.benchmark.results import file_name, result_path
 from himatch.benchmark.suites import BUDGETS, Suite, find_suites, rows_of
 from himatch.errors import HimatchError
-from himatch.information import InformationStatistic
 from himatch.nn.heads import Head
-from himatch.policy import METHODS, Method, make_method
-from himatch.rollout import CONDITIONINGS
-from himatch.tasks import Task, get_task, import_tasks
+from himatch.policy import METHODS, make_method
+from himatch.rollout import CONDITIONINGS, objection
+from himatch.tasks import get_task, import_tasks
 
 OWN_HEAD = ("focal",)
 """Methods with a head of their own, which are left out where another one is asked for."""
@@ -164,7 +162,7 @@ def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
             asked = tuple(
                 Question(suite.name, variant.name, feature, conditioning)
                 for conditioning in options.conditioning
-                if _applies(conditioning, method, get_task(task))
+                if objection(conditioning, method.statistic(get_task(task)), method) is None
             )
             if asked:
                 jobs.append(
@@ -179,16 +177,3 @@ def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
                     )
                 )
     return jobs
-
-
-def _applies(conditioning: str, method: Method, task: Task) -> bool:
-    """Whether rollouts of the method would take it: only of a fixed statistic more is known than the target's own z."""
-    if conditioning == "open":
-        return True
-    statistic = method.statistic(task)
-    if not isinstance(statistic, InformationStatistic):
-        return False
-    aggregator = statistic.aggregator
-    if conditioning == "planned":
-        return isinstance(aggregator, Histogram)
-    return isinstance(aggregator, Additive) and getattr(aggregator, "gamma", 1.0) == 1.0

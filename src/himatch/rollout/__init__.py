@@ -1,6 +1,6 @@
 """Conditional rollouts: many environments at once, each told its own target."""
 
-from himatch.rollout.conditioning import CONDITIONINGS, Conditioning, Feed, make_feed
+from himatch.rollout.conditioning import CONDITIONINGS, Conditioning, Feed, make_feed, objection
 from himatch.rollout.player import Player
 from himatch.rollout.rollouts import Rollouts, roll_out
 
@@ -11,5 +11,6 @@ __all__ = [
     "Player",
     "Rollouts",
     "make_feed",
+    "objection",
     "roll_out",
 ]

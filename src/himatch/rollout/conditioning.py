@@ -201,20 +201,40 @@ def make_feed(
     """
     if conditioning not in CONDITIONINGS:
         raise TargetError(f"conditioning must be one of {', '.join(CONDITIONINGS)}, got {conditioning!r}")
+    if why := objection(conditioning, statistic, method):
+        raise TargetError(why)
     target = torch.from_numpy(rollouts).to(device)
     if isinstance(statistic, InformationStatistic) and frame is not None:
         return _told(conditioning, statistic.aggregator, targets, frame, target, reference)
-    if conditioning != "open":
-        raise TargetError(
-            f"{conditioning} conditioning is for policies that are told a statistic of a feature, and {method.name} is "
-            "not; use open"
-        )
     if isinstance(method, LearnedMethod):
         return Imitated([demonstrated(t).observations for t in targets], method, context, target)
     if isinstance(method, TaskMethod):
         assert embed is not None
         return Embedded(embed([demonstrated(t) for t in targets]), target)
     return Feed()
+
+
+def objection(conditioning: str, statistic: object, method: Method) -> str | None:
+    """Why a policy would not hear a conditioning; nothing where it would."""
+    if conditioning == "open":
+        return None
+    if not isinstance(statistic, InformationStatistic):
+        return (
+            f"{conditioning} conditioning is for policies that are told a statistic of a feature, and {method.name} is "
+            "not; use open"
+        )
+    aggregator = statistic.aggregator
+    if conditioning == "planned":
+        laid_out = isinstance(aggregator, Histogram)
+        return None if laid_out else "planned conditioning lays out histograms; this policy is told another statistic"
+    if not isinstance(aggregator, Additive):
+        return (
+            f"closed conditioning takes what was achieved from a total, and the statistic {aggregator.kind!r} has "
+            "none; use open"
+        )
+    if getattr(aggregator, "gamma", 1.0) != 1.0:
+        return "closed conditioning subtracts what was achieved, which needs gamma 1"
+    return None
 
 
 def _told(
@@ -226,20 +246,11 @@ def _told(
     reference: EpisodeReference | None,
 ) -> Feed:
     """What is told of a fixed statistic."""
-    if conditioning == "planned":
-        if not isinstance(aggregator, Histogram):
-            raise TargetError("planned conditioning lays out histograms; this policy is told another statistic")
+    if conditioning == "planned" and isinstance(aggregator, Histogram):
         if reference is None:
             raise TargetError("planned conditioning needs the training episodes, which this run does not hold")
         return Scheduled(_of_each(lambda t: plan(t, reference, aggregator, len(t.values(frame))), targets), target)
-    if conditioning == "closed":
-        if not isinstance(aggregator, Additive):
-            raise TargetError(
-                f"closed conditioning takes what was achieved from a total, and the statistic {aggregator.kind!r} has "
-                "none; use open"
-            )
-        if getattr(aggregator, "gamma", 1.0) != 1.0:
-            raise TargetError("closed conditioning subtracts what was achieved, which needs gamma 1")
+    if conditioning == "closed" and isinstance(aggregator, Additive):
         return Remaining(_of_each(lambda t: t.values(frame), targets), aggregator, target)
     return Scheduled(_of_each(lambda t: aggregator(t.values(frame)), targets), target)
 
