@@ -18,10 +18,10 @@ from unittest.mock import patch
 import torch
 
 import himatch as hm
-from himatch.files import read_rows
-from himatch.nn.stacked import Embedding
-from himatch.policy.normalizers import Scaling
-from himatch.policy.run_folder import METRICS, seed_folder
+from himatch._runtime.files import read_rows
+from himatch.methods.normalizers import Scaling
+from himatch.networks.stacked import Embedding
+from himatch.runs.folder import METRICS, seed_folder
 from himatch.training.job import VALIDATION_EPISODES
 
 

@@ -30,16 +30,16 @@ from measuring import machine, rate
 from scipy.stats import spearmanr
 
 import himatch as hm
-from himatch.benchmark.suites import BUDGETS, HELD_OUT_VELOCITIES
-from himatch.data.cache import cached_dataset
-from himatch.files import read_rows, write_json
-from himatch.matching.matching import conditioning_frame, policy_feed
-from himatch.nn import squashed
-from himatch.nn.tensors import versions
-from himatch.policy.agent import Batch
-from himatch.policy.focal_agent import FOCALAgent
-from himatch.policy.making import make_agent
-from himatch.policy.task_agent import TaskAgent
+from himatch._runtime.files import read_rows, write_json
+from himatch._runtime.tensors import versions
+from himatch.datagen.cache import cached_dataset
+from himatch.evaluation.match import conditioning_frame, policy_feed
+from himatch.methods.agent import Batch
+from himatch.methods.focal_agent import FOCALAgent
+from himatch.methods.making import make_agent
+from himatch.methods.task_agent import TaskAgent
+from himatch.networks import squashed
+from himatch.reproduce.suites import BUDGETS, HELD_OUT_VELOCITIES
 from himatch.rollout import Player, roll_out
 from himatch.simulation import EVALUATION_SEED
 from himatch.targets import Demonstration
@@ -249,7 +249,7 @@ def measure_ablations(
     demonstrations = [split.group(velocity)[0] for velocity in velocities]
     found: dict[str, Any] = {}
 
-    def measure(name: str, method: hm.policy.Method, *changed: Any) -> None:
+    def measure(name: str, method: hm.methods.Method, *changed: Any) -> None:
         with ExitStack() as changes:
             for change in changed:
                 changes.enter_context(change)

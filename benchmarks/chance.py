@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 import himatch as hm
-from himatch.interchange.choosing import training_targets
-from himatch.matching.evaluation import named_targets
-from himatch.matching.temperature import TEMPERATURES
+from himatch.evaluation.evaluate import named_targets
+from himatch.evaluation.temperature import TEMPERATURES
+from himatch.interchange.choice import training_targets
 from himatch.targets import Target
 
 

@@ -19,8 +19,8 @@ import torch
 from scipy.spatial import cKDTree
 
 import himatch as hm
-from himatch.data.cache import cached_dataset
-from himatch.policy.methods import EncoderMethod
+from himatch.datagen.cache import cached_dataset
+from himatch.methods.paper import EncoderMethod
 
 EVERY = 17  # steps between windows, a number that strides are no multiple of
 NEIGHBOURS = 15

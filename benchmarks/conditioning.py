@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 import himatch as hm
-from himatch.files import read_rows
-from himatch.policy.run_folder import METRICS, seed_folder
+from himatch._runtime.files import read_rows
+from himatch.runs.folder import METRICS, seed_folder
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from himatch.experts import Expert, load_expert, read_cards
-from himatch.experts.picking import full_turns, roll_out, velocity_error
+from himatch.experts.selection import full_turns, roll_out, velocity_error
 from himatch.simulation import EVALUATION_SEED
 from himatch.types import Trajectory
 

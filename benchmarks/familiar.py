@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 import himatch as hm
-from himatch.matching.evaluation import named_targets
+from himatch.evaluation.evaluate import named_targets
 from himatch.targets import Target
 
 

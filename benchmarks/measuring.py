@@ -33,7 +33,7 @@ def rate(made: Engine, seconds: float) -> float:
 
 
 def random_policy(
-    method: hm.policy.Method, preset: str, folder: Path, *, episodes: int, device: str = "cpu"
+    method: hm.methods.Method, preset: str, folder: Path, *, episodes: int, device: str = "cpu"
 ) -> tuple[hm.Policy, hm.Trajectory]:
     """A policy for HalfCheetah, one step after its random start, and one of the random episodes it has seen."""
     rng, steps = np.random.default_rng(0), 1000 * episodes

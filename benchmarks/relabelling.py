@@ -13,8 +13,8 @@ import time
 import numpy as np
 
 import himatch as hm
-from himatch.aggregators import Histogram
-from himatch.features import Coordinates
+from himatch.statistics.aggregators import Histogram
+from himatch.statistics.features import Coordinates
 from himatch.tasks import Task
 
 

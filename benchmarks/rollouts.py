@@ -64,8 +64,8 @@ def hugging_face(device: torch.device) -> Forward:
 
 
 def our_model(device: torch.device) -> Forward:
-    from himatch.policy.agent import Widths
-    from himatch.policy.making import make_agent
+    from himatch.methods.agent import Widths
+    from himatch.methods.making import make_agent
 
     agent = make_agent(hm.DT(), configure("paper").model, Widths(OBSERVATION, ACTION, 1, 1000), (0,)).to(device).eval()
 

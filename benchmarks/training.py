@@ -16,8 +16,8 @@ import torch
 from measuring import ACTION, OBSERVATION, machine, rate, their_model
 
 import himatch as hm
-from himatch.policy.making import make_agent
-from himatch.policy.methods import make_method
+from himatch.methods.making import make_agent
+from himatch.methods.paper import make_method
 from himatch.tasks import Task
 from himatch.training.config import configure
 from himatch.training.engine import Engine

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from himatch.tasks import importing
+from himatch.tasks import imports as importing
 
 Result = tuple[int, str, str]
 """Exit code, output, error output."""

@@ -27,10 +27,10 @@ import pytest
 import tyro
 from command_line import fresh_modules
 
-from himatch.aggregators import AGGREGATORS
 from himatch.cli import main
 from himatch.cli.main import Program
-from himatch.policy import METHODS
+from himatch.methods import METHODS
+from himatch.statistics.aggregators import AGGREGATORS
 from himatch.tasks import registry
 
 ROOT = Path(__file__).parent.parent
@@ -153,13 +153,13 @@ def as_a_process() -> Iterator[None]:
 
 def check_command(arguments: list[str], block: Block) -> None:
     """Parse a command and look up the names in it, without running it."""
-    from himatch.benchmark import Options, plan_jobs
     from himatch.cli.benchmark import Benchmark
     from himatch.cli.main import Data
     from himatch.cli.make import Make
     from himatch.cli.train import Train
-    from himatch.data.recipes import find_recipe
-    from himatch.policy import make_method
+    from himatch.datagen.recipes import find_recipe
+    from himatch.methods import make_method
+    from himatch.reproduce import Options, plan_jobs
     from himatch.training import configure
 
     config = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes)

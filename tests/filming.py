@@ -12,7 +12,7 @@ from untrained import fallen_hoppers, untrained
 
 import himatch as hm
 from himatch.errors import SimulationError
-from himatch.matching import Policy
+from himatch.policy import Policy
 from himatch.simulation import opengl
 from himatch.simulation.views import Camera
 
@@ -25,7 +25,7 @@ def skip_without_opengl() -> None:
         pytest.skip(f"cannot draw robots: {reason}")
 
 
-def hopping(folder: Path, method: hm.policy.Method | None = None, **model: Any) -> Policy:
+def hopping(folder: Path, method: hm.methods.Method | None = None, **model: Any) -> Policy:
     """A policy nobody trained, for a Hopper that falls soon."""
     data = hm.load_dataset(fallen_hoppers(range(12)), "hopper")
     return untrained(method or hm.CDT("x_velocity"), data, folder, **model)
@@ -54,5 +54,5 @@ def no_opengl(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def painted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Robots are painted, no OpenGL is asked for."""
-    monkeypatch.setattr("himatch.simulation.replaying.RobotView", PaintedView)
-    monkeypatch.setattr("himatch.simulation.replaying.opengl_backend", lambda: "none")
+    monkeypatch.setattr("himatch.simulation.replay.RobotView", PaintedView)
+    monkeypatch.setattr("himatch.simulation.replay.opengl_backend", lambda: "none")

@@ -12,9 +12,9 @@ from filming import no_opengl, painted
 
 import himatch as hm
 from himatch.errors import HimatchError, HimatchWarning
-from himatch.matching.video import clip
 from himatch.quickstart import stages
 from himatch.training import loop
+from himatch.viz.film import clip
 
 
 def test_quickstart_interrupted_continued_and_again(

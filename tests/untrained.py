@@ -10,8 +10,8 @@ import torch
 
 import himatch as hm
 from himatch.data import named_split
-from himatch.matching import Policy
-from himatch.policy.making import make_agent
+from himatch.methods.making import make_agent
+from himatch.policy import Policy
 from himatch.simulation import make_simulator, record
 from himatch.training.config import configure
 from himatch.training.job import Job
@@ -20,7 +20,7 @@ SMALL: dict[str, Any] = {"context": 5, "layers": 2, "width": 16}
 
 
 def untrained(
-    method: hm.policy.Method, data: hm.TrajectoryDataset, folder: Path, seeds: tuple[int, ...] = (0,), **model: Any
+    method: hm.methods.Method, data: hm.TrajectoryDataset, folder: Path, seeds: tuple[int, ...] = (0,), **model: Any
 ) -> Policy:
     """A policy whose weights are large enough that every token moves its actions."""
     config = configure("cpu", method, **{**SMALL, **model})

@@ -14,9 +14,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import himatch as hm
-from himatch.data.recipes import RECIPES, Recipe, recipe_cards
+from himatch.data.inspection.report import DatasetReport
+from himatch.datagen.recipes import RECIPES, Recipe, recipe_cards
 from himatch.experts.cards import read_weights, weights_hash
-from himatch.inspection.report import DatasetReport
 
 PAGE = Path(__file__).parent.parent / "datasets.md"
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 import himatch as hm
 from himatch.divergences import wasserstein_bins
-from himatch.information import InformationStatistic
-from himatch.matching import MatchResult, Policy
+from himatch.evaluation.result import MatchResult
+from himatch.policy import Policy
 from himatch.rollout.conditioning import make_feed
+from himatch.statistics.information import InformationStatistic
 
 PICTURES = Path(__file__).parent.parent / "pictures"
 TARGET, ROLLOUT, OTHER = "#9aa0a6", "#1a73e8", "#d95f02"

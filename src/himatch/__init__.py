@@ -18,49 +18,49 @@ from himatch._version import __version__
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 if TYPE_CHECKING:
-    from himatch.bins import Bins as Bins
     from himatch.data import Split as Split
     from himatch.data import TrajectoryDataset as TrajectoryDataset
-    from himatch.data import collect_dataset as collect_dataset
     from himatch.data import label_split as label_split
     from himatch.data import load_dataset as load_dataset
-    from himatch.data import make_dataset as make_dataset
     from himatch.data import paper_split as paper_split
     from himatch.data import random_split as random_split
     from himatch.data import write_minari as write_minari
+    from himatch.data.inspection import inspect_dataset as inspect_dataset
+    from himatch.datagen import collect_dataset as collect_dataset
+    from himatch.datagen import make_dataset as make_dataset
     from himatch.errors import HimatchError as HimatchError
     from himatch.errors import HimatchWarning as HimatchWarning
+    from himatch.evaluation.evaluate import evaluate as evaluate
+    from himatch.evaluation.result import MatchResult as MatchResult
     from himatch.experts import load_expert as load_expert
-    from himatch.features import resolve_feature as resolve_feature
-    from himatch.information import InformationStatistic as InformationStatistic
-    from himatch.information import LearnedStatistic as LearnedStatistic
-    from himatch.information import distribution_based as distribution_based
-    from himatch.information import full_trajectory as full_trajectory
-    from himatch.information import goal_based as goal_based
-    from himatch.information import moment_based as moment_based
-    from himatch.information import multi_task as multi_task
-    from himatch.information import return_based as return_based
-    from himatch.inspection import inspect_dataset as inspect_dataset
     from himatch.interchange import export_onnx as export_onnx
     from himatch.interchange import import_hugging_face as import_hugging_face
     from himatch.interchange import push as push
-    from himatch.matching import MatchResult as MatchResult
-    from himatch.matching import Policy as Policy
-    from himatch.matching import evaluate as evaluate
-    from himatch.matching import load as load
-    from himatch.policy import BC as BC
-    from himatch.policy import BDT as BDT
-    from himatch.policy import CDT as CDT
-    from himatch.policy import DT as DT
-    from himatch.policy import DTAE as DTAE
-    from himatch.policy import DTCPC as DTCPC
-    from himatch.policy import DTE2E as DTE2E
-    from himatch.policy import FOCAL as FOCAL
-    from himatch.policy import GoalDT as GoalDT
-    from himatch.policy import MetaBC as MetaBC
-    from himatch.policy import MomentsDT as MomentsDT
-    from himatch.policy import make_method as make_method
+    from himatch.methods import BC as BC
+    from himatch.methods import BDT as BDT
+    from himatch.methods import CDT as CDT
+    from himatch.methods import DT as DT
+    from himatch.methods import DTAE as DTAE
+    from himatch.methods import DTCPC as DTCPC
+    from himatch.methods import DTE2E as DTE2E
+    from himatch.methods import FOCAL as FOCAL
+    from himatch.methods import GoalDT as GoalDT
+    from himatch.methods import MetaBC as MetaBC
+    from himatch.methods import MomentsDT as MomentsDT
+    from himatch.methods import make_method as make_method
+    from himatch.policy import Policy as Policy
+    from himatch.runs.loader import load as load
     from himatch.simulation import make_simulator as make_simulator
+    from himatch.statistics.bins import Bins as Bins
+    from himatch.statistics.features import resolve_feature as resolve_feature
+    from himatch.statistics.information import InformationStatistic as InformationStatistic
+    from himatch.statistics.information import LearnedStatistic as LearnedStatistic
+    from himatch.statistics.information import distribution_based as distribution_based
+    from himatch.statistics.information import full_trajectory as full_trajectory
+    from himatch.statistics.information import goal_based as goal_based
+    from himatch.statistics.information import moment_based as moment_based
+    from himatch.statistics.information import multi_task as multi_task
+    from himatch.statistics.information import return_based as return_based
     from himatch.targets import EpisodeReference as EpisodeReference
     from himatch.targets import Target as Target
     from himatch.targets import as_target as as_target
@@ -74,35 +74,33 @@ if TYPE_CHECKING:
     from himatch.types import Trajectory as Trajectory
 
 _ROOMS = {
-    "bins": ("Bins",),
     "data": (
         "Split",
         "TrajectoryDataset",
-        "collect_dataset",
         "label_split",
         "load_dataset",
-        "make_dataset",
         "paper_split",
         "random_split",
         "write_minari",
     ),
-    "errors": ("HimatchError", "HimatchWarning"),
-    "experts": ("load_expert",),
-    "features": ("resolve_feature",),
-    "information": (
-        "InformationStatistic",
-        "LearnedStatistic",
-        "distribution_based",
-        "full_trajectory",
-        "goal_based",
-        "moment_based",
-        "multi_task",
-        "return_based",
+    "data.inspection": ("inspect_dataset",),
+    "datagen": (
+        "collect_dataset",
+        "make_dataset",
     ),
-    "inspection": ("inspect_dataset",),
-    "interchange": ("export_onnx", "import_hugging_face", "push"),
-    "matching": ("MatchResult", "Policy", "evaluate", "load"),
-    "policy": (
+    "errors": (
+        "HimatchError",
+        "HimatchWarning",
+    ),
+    "evaluation.evaluate": ("evaluate",),
+    "evaluation.result": ("MatchResult",),
+    "experts": ("load_expert",),
+    "interchange": (
+        "export_onnx",
+        "import_hugging_face",
+        "push",
+    ),
+    "methods": (
         "BC",
         "BDT",
         "CDT",
@@ -116,9 +114,34 @@ _ROOMS = {
         "MomentsDT",
         "make_method",
     ),
+    "policy": ("Policy",),
+    "runs.loader": ("load",),
     "simulation": ("make_simulator",),
-    "targets": ("EpisodeReference", "Target", "as_target", "demo", "parse_target"),
-    "tasks": ("Task", "get_task", "register_task", "task_names"),
+    "statistics.bins": ("Bins",),
+    "statistics.features": ("resolve_feature",),
+    "statistics.information": (
+        "InformationStatistic",
+        "LearnedStatistic",
+        "distribution_based",
+        "full_trajectory",
+        "goal_based",
+        "moment_based",
+        "multi_task",
+        "return_based",
+    ),
+    "targets": (
+        "EpisodeReference",
+        "Target",
+        "as_target",
+        "demo",
+        "parse_target",
+    ),
+    "tasks": (
+        "Task",
+        "get_task",
+        "register_task",
+        "task_names",
+    ),
     "training": ("train",),
     "types": ("Trajectory",),
 }

@@ -18,8 +18,8 @@ import pytest
 from command_line import Run, assert_refused
 
 import himatch as hm
-from himatch.data.cache import cached_dataset
-from himatch.data.recipes import Part, Recipe
+from himatch.datagen.cache import cached_dataset
+from himatch.datagen.recipes import Part, Recipe
 
 
 @pytest.fixture
@@ -133,8 +133,8 @@ def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) ->
 def tiny(bundled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small recipe under a real name."""
     small = {"hopper-medium": Recipe("hopper-medium", "hopper", (Part("hopper-medium", 3, "hop"),))}
-    for module in ("recipes", "sources", "cache"):
-        monkeypatch.setattr(f"himatch.data.{module}.RECIPES", small)
+    for module in ("datagen.recipes", "data.sources", "datagen.cache"):
+        monkeypatch.setattr(f"himatch.{module}.RECIPES", small)
 
 
 def test_a_name_is_a_source(run: Run, tiny: None, tmp_path: Path) -> None:

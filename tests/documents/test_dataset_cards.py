@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from document_blocks import ROOT
 
-from himatch.data.recipes import RECIPES
+from himatch.datagen.recipes import RECIPES
 from himatch.experts.cards import read_cards
 
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "scripts" / "datasets.py"))

@@ -13,7 +13,7 @@ from random_episodes import episode
 from untrained import fallen_hoppers
 
 import himatch as hm
-from himatch.data import recipes
+from himatch.datagen import recipes
 from himatch.tasks import import_tasks
 
 TASKS = """
@@ -87,5 +87,5 @@ def furnish(folder: Path, page: str) -> None:
 def small_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name as a source makes a few episodes, not thousands."""
     small = {name: recipe.with_episodes(max(FEWEST, len(recipe.parts))) for name, recipe in recipes.RECIPES.items()}
-    for module in ("recipes", "sources", "cache"):
-        monkeypatch.setattr(f"himatch.data.{module}.RECIPES", small)
+    for module in ("datagen.recipes", "data.sources", "datagen.cache"):
+        monkeypatch.setattr(f"himatch.{module}.RECIPES", small)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import himatch as hm
-from himatch.data import RECIPES
+from himatch.datagen import RECIPES
 from himatch.experts import load_expert, read_cards
 from himatch.experts.cards import BUNDLED
-from himatch.experts.listing import check
-from himatch.experts.picking import full_turns, velocity_error
+from himatch.experts.catalog import check
+from himatch.experts.selection import full_turns, velocity_error
 from himatch.simulation import make_simulator, record
 
 CARDS = read_cards()

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 import himatch as hm
-from himatch.experts.picking import Candidate, Run, mean_return, roll_out
 from himatch.experts.run import AgentSpec
 from himatch.experts.sac import SACConfig
+from himatch.experts.selection import Candidate, Run, mean_return, roll_out
 from himatch.experts.training import train_experts
 
 QUICK = SACConfig(

@@ -12,13 +12,14 @@ import pytest
 import torch
 
 import himatch as hm
+from himatch._runtime.tensors import read_tensors
 from himatch.errors import DataError, HimatchError
-from himatch.experts import AgentSpec, SACConfig, load_expert, pick_experts, picking, read_cards, train_experts
+from himatch.experts import AgentSpec, SACConfig, load_expert, pick_experts, read_cards, train_experts
+from himatch.experts import selection as picking
 from himatch.experts.expert import Expert, narrowed, stacked_actor
 from himatch.experts.networks import Actor
-from himatch.experts.picking import CARD_SEED, Run, full_turns, velocity_error
 from himatch.experts.run import widths_of
-from himatch.nn.tensors import read_tensors
+from himatch.experts.selection import CARD_SEED, Run, full_turns, velocity_error
 from himatch.simulation.gymnasium_envs import GymnasiumSimulator
 
 TINY = SACConfig(hidden=(8, 8), copies=4, updates=1, batch_size=8, memory=400, first=80)

@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.distributions import Normal, TanhTransform, TransformedDistribution
 from torch.nn import functional
 
+from himatch._runtime.graphs import Recorded
 from himatch.experts.networks import Actor, Critics, Widths, initialize
 from himatch.experts.replay import Experience, Replay
 from himatch.experts.sac import SAC, SACConfig, chosen_agents
-from himatch.nn.graphs import Recorded
 
 CPU = torch.device("cpu")
 WIDTHS = Widths(5, 3, (16, 16))

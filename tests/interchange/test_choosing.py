@@ -14,19 +14,20 @@ from command_line import Run
 from untrained import fallen_hoppers
 
 import himatch as hm
-from himatch.aggregators import Histogram
+from himatch._runtime.tensors import read_tensors, write_tensors
 from himatch.errors import HimatchError
-from himatch.information import InformationStatistic
-from himatch.interchange.bundling import bundle
+from himatch.evaluation import match as matching
+from himatch.evaluation import temperature
+from himatch.evaluation.temperature import some_episodes, training_scores
+from himatch.interchange.bundle import bundle
 from himatch.interchange.card import _facts
-from himatch.interchange.choosing import choose_seed, episode_values, training_targets
-from himatch.matching import matching, temperature
-from himatch.matching.policy import TEMPERATURE
-from himatch.matching.temperature import some_episodes, training_scores
+from himatch.interchange.choice import choose_seed, episode_values, training_targets
 from himatch.models import find_model
-from himatch.nn.tensors import read_tensors, write_tensors
+from himatch.policy import TEMPERATURE
 from himatch.rollout import Player, Rollouts
 from himatch.simulation import Simulator
+from himatch.statistics.aggregators import Histogram
+from himatch.statistics.information import InformationStatistic
 
 SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "seeds": 3, "quiet": True}
 

@@ -17,10 +17,10 @@ from untrained import untrained
 import himatch as hm
 from himatch.cli.train import Train
 from himatch.errors import HimatchError
-from himatch.hub import HubName
 from himatch.interchange.card import command, model_card
+from himatch.methods import make_method
 from himatch.models import model_names
-from himatch.policy import make_method
+from himatch.runs.hub import HubName
 from himatch.training import configure
 
 pytest.importorskip("huggingface_hub")  # an extra; make test has it
@@ -162,7 +162,7 @@ def test_the_card_of_one_seed_has_no_interval(name: str) -> None:
     ids=str,
 )
 def test_the_target_on_the_card_is_one_of_this_run(
-    method: hm.policy.Method, hopper: hm.TrajectoryDataset, tmp_path: Path
+    method: hm.methods.Method, hopper: hm.TrajectoryDataset, tmp_path: Path
 ) -> None:
     policy = untrained(method, hopper, tmp_path)
     card = model_card(policy, HubName.parse(NAME))
@@ -185,9 +185,9 @@ def test_the_target_on_the_card_is_one_of_this_run(
     ],
 )
 def test_the_command_on_the_card_makes_the_same_run(
-    method: hm.policy.Method, settings: dict[str, object], hopper: hm.TrajectoryDataset, tmp_path: Path
+    method: hm.methods.Method, settings: dict[str, object], hopper: hm.TrajectoryDataset, tmp_path: Path
 ) -> None:
-    from himatch.policy.methods import method_spec
+    from himatch.methods.paper import method_spec
 
     config = configure(method=method, **settings)  # type: ignore[arg-type]
     description = untrained(hm.BC(), hopper, tmp_path).description

@@ -21,7 +21,7 @@ from himatch.interchange import parity
 from himatch.interchange.graph import PolicyGraph, inputs_of, outputs_of
 from himatch.interchange.parity import check_parity, windows_of
 
-METHODS: dict[str, tuple[hm.policy.Method, dict[str, Any]]] = {
+METHODS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "bc": (hm.BC(), {"heads": 2, "layers": 1}),
     "dt": (hm.DT(), {"tokens": "triples", "layers": 1}),
     "cdt": (hm.CDT("x_velocity,z_velocity", bins=5), {"tokens": "pairs", "head": "gaussian", "heads": 2}),

@@ -15,10 +15,10 @@ from command_line import Run
 from untrained import fallen_hoppers
 
 import himatch as hm
+from himatch._runtime.tensors import read_tensors
 from himatch.errors import DataError, HimatchError
-from himatch.interchange.bundling import bundle
+from himatch.interchange.bundle import bundle
 from himatch.models import model_names, read_card, read_cards
-from himatch.nn.tensors import read_tensors
 
 ROOT = Path(__file__).parents[2]
 SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}

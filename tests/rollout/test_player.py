@@ -15,15 +15,15 @@ from scipy import stats
 from untrained import untrained
 
 import himatch as hm
-from himatch.matching import Policy
-from himatch.matching.matching import conditioning_frame, policy_feed
-from himatch.nn.graphs import Recorded
+from himatch._runtime.graphs import Recorded
+from himatch.evaluation.match import conditioning_frame, policy_feed
+from himatch.policy import Policy
 from himatch.rollout import Player
 from himatch.rollout.context import RolloutContext
 from himatch.targets import Demonstration
 
 LEARNED = {"m": 3, "target_window": 4, "look_ahead": 3}
-VARIANTS: dict[str, tuple[hm.policy.Method, dict[str, Any]]] = {
+VARIANTS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "bc": (hm.BC(), {}),
     "dt": (hm.DT(), {}),
     "cdt": (hm.CDT("x_velocity"), {}),

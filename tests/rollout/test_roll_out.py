@@ -14,14 +14,14 @@ from gymnasium import spaces
 from untrained import fallen_hoppers, untrained
 
 import himatch as hm
-from himatch.data.playing import FIRST_SEED, SEEDS
+from himatch.datagen.slots import FIRST_SEED, SEEDS
 from himatch.errors import TaskError
-from himatch.features import resolve_feature
-from himatch.matching import Policy
-from himatch.matching.matching import conditioning_frame, policy_feed
+from himatch.evaluation.match import conditioning_frame, policy_feed
+from himatch.policy import Policy
 from himatch.rollout import Feed, Player, Rollouts, roll_out
 from himatch.rollout.conditioning import Scheduled
 from himatch.simulation import EVALUATION_SEED, make_simulator
+from himatch.statistics.features import resolve_feature
 
 HOPPER = hm.get_task("hopper")
 

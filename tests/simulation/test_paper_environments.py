@@ -14,7 +14,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import himatch as hm
-from himatch.data.loading import _task_of_name
+from himatch.data.loader import _task_of_name
 from himatch.simulation import make_simulator, register_environments
 from himatch.tasks import task_of_environment
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from himatch.errors import HimatchWarning, SimulationError
 from himatch.simulation import make_simulator, record
-from himatch.simulation.replaying import Replay, Stage
+from himatch.simulation.replay import Replay, Stage
 from himatch.simulation.views import CAMERAS, camera_of
 from himatch.tasks import Task, get_task
 from himatch.tasks.locomotion import LOCOMOTION
@@ -183,7 +183,7 @@ def test_what_cannot_be_shown_is_one_line(
 PROGRAM = """
 import sys
 import numpy as np
-from himatch.simulation.replaying import Replay
+from himatch.simulation.replay import Replay
 from himatch.simulation.views import TILE
 from himatch.tasks import get_task
 

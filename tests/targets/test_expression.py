@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import himatch as hm
 from himatch.errors import ExpressionError, HimatchError, TargetError
-from himatch.features import resolve_feature
+from himatch.statistics.features import resolve_feature
 from himatch.targets import Component, Context, Distribution, Drawn, Goal, Patched, Return, Samples, Shifted, Synthetic
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 import himatch as hm
 from himatch.divergences import wasserstein_bins, wasserstein_joint
 from himatch.errors import DataError, TargetError
-from himatch.features import Function, resolve_feature
+from himatch.statistics.features import Function, resolve_feature
 from himatch.targets import Samples
 from himatch.targets.reference import nearest_mixture
 

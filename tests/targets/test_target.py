@@ -11,7 +11,7 @@ from scipy import stats
 import himatch as hm
 from himatch.divergences import wasserstein_bins
 from himatch.errors import TargetError
-from himatch.features import resolve_feature
+from himatch.statistics.features import resolve_feature
 from himatch.targets import Context, Drawn, Patched, Samples, Shifted, checked_values
 from himatch.targets.distribution import apportion
 

@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from scipy.stats import spearmanr
 
 import himatch as hm
+from himatch._runtime.graphs import Recorded
 from himatch.errors import HimatchError
-from himatch.nn.graphs import Recorded
-from himatch.policy.making import make_agent
+from himatch.methods.making import make_agent
 from himatch.training import Interrupted
 from himatch.training.config import BASELINE_PRESETS, configure
 from himatch.training.engine import Engine

@@ -37,7 +37,7 @@ def riddle() -> hm.TrajectoryDataset:
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_riddle(method: hm.policy.Method, solves: bool, riddle: hm.TrajectoryDataset, tmp_path: Path) -> None:
+def test_riddle(method: hm.methods.Method, solves: bool, riddle: hm.TrajectoryDataset, tmp_path: Path) -> None:
     policy = hm.train(
         method,
         riddle,

@@ -8,11 +8,11 @@ import torch
 from pretended_gpu import GPU, PretendedGPU
 
 import himatch as hm
-from himatch.nn.flat import FlatParameters, clip_per_model
-from himatch.nn.graphs import Recorded
-from himatch.policy.agent import Widths
-from himatch.policy.making import make_agent
-from himatch.policy.normalizers import Normalizers
+from himatch._runtime.flat import FlatParameters, clip_per_model
+from himatch._runtime.graphs import Recorded
+from himatch.methods.agent import Widths
+from himatch.methods.making import make_agent
+from himatch.methods.normalizers import Normalizers
 from himatch.training.config import PRESETS, TrainConfig, configure
 from himatch.training.engine import Engine, learning_rate
 from himatch.training.windows import Shape, make_windows

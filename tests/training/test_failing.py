@@ -21,8 +21,8 @@ from random_episodes import episode
 from torch import Tensor
 
 import himatch as hm
+from himatch._runtime.devices import seeded
 from himatch.errors import DataError, HimatchError, HimatchWarning
-from himatch.nn.devices import seeded
 from himatch.training import Interrupted, TrainingError, loop
 from himatch.training.config import BASELINE_PRESETS, PRESETS, TrainConfig
 from himatch.training.loop import look_every
@@ -96,7 +96,7 @@ def test_what_was_saved_before_stays(
 
 @pytest.mark.parametrize("method", [hm.DT(), hm.DTAE(mode="frozen", pretrain_steps=6, m=2, target_window=4)])
 def test_a_learning_rate_that_is_too_high(
-    method: hm.policy.Method, hopper: hm.TrajectoryDataset, tmp_path: Path
+    method: hm.methods.Method, hopper: hm.TrajectoryDataset, tmp_path: Path
 ) -> None:
     with pytest.raises(TrainingError, match=r"learning rate below 1e\+30"):
         hm.train(method, hopper, out=tmp_path, learning_rate=1e30, warmup=0, **TINY)
@@ -140,7 +140,9 @@ def test_any_failure_leaves_the_folder_free(
 def test_z_that_is_not_finite_is_refused_before_anything_is_written(
     hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("himatch.aggregators.DiscountedSum.__call__", lambda self, phi: np.full_like(phi, np.nan))
+    monkeypatch.setattr(
+        "himatch.statistics.aggregators.DiscountedSum.__call__", lambda self, phi: np.full_like(phi, np.nan)
+    )
     with pytest.raises(DataError, match="aggregator 'sum' returned NaN"):
         hm.train(hm.DT(), hopper, out=tmp_path / "run", **TINY)
     assert not (tmp_path / "run").exists()

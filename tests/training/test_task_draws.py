@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import himatch as hm
-from himatch.policy.agent import Agent, Batch
-from himatch.policy.method import Shape
-from himatch.policy.normalizers import Normalizers
+from himatch.methods.agent import Agent, Batch
+from himatch.methods.base import Shape
+from himatch.methods.normalizers import Normalizers
 from himatch.training.draws import CHUNK, ContextDraws, Index, Tasks
 from himatch.training.windows import DeviceWindows, StreamedWindows, make_windows
 

@@ -15,10 +15,10 @@ from random_episodes import episode
 from safetensors.torch import load_file
 
 import himatch as hm
+from himatch._runtime.tensors import read_tensors, write_tensors
 from himatch.errors import DataError, HimatchError
-from himatch.nn.tensors import read_tensors, write_tensors
-from himatch.policy import METHODS
-from himatch.policy.methods import method_from_spec, method_spec
+from himatch.methods import METHODS
+from himatch.methods.paper import method_from_spec, method_spec
 from himatch.training import Interrupted, best_weights, loop
 from himatch.training.windows import DeviceWindows, StreamedWindows, make_windows
 
@@ -26,7 +26,7 @@ TINY = {"context": 3, "layers": 1, "width": 16, "dropout": 0.1, "batch_size": 8,
 LEARNED = {"m": 2, "target_window": 4, "look_ahead": 3}
 TASKS = {"m": 3, "encoder": (16, 16), "tasks": 3, "context_steps": 4}
 MODES = ("unsupervised", "joint", "frozen")
-VARIANTS: dict[str, hm.policy.Method] = {
+VARIANTS: dict[str, hm.methods.Method] = {
     **{name: hm.make_method(name) for name in ("bc", "dt", "cdt", "moments", "goal")},
     **{name: hm.make_method(name, **LEARNED) for name in ("bdt", "dt-e2e")},
     **{f"dt-ae {mode}": hm.DTAE(mode=mode, pretrain_steps=6, **LEARNED) for mode in MODES},

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import himatch as hm
-from himatch.policy import normalizers as normalizing
-from himatch.policy.normalizers import Normalizers
+from himatch.methods import normalizers as normalizing
+from himatch.methods.normalizers import Normalizers
 from himatch.tasks import Task
 from himatch.training.config import configure
 from himatch.training.job import Job
@@ -109,7 +109,7 @@ def test_draws_depend_on_seed_and_chunk_alone() -> None:
 @pytest.mark.parametrize("split", ["none", "paper"])
 @pytest.mark.parametrize("method", [hm.CDT("reward"), hm.DT("reward"), hm.FOCAL()], ids=lambda method: method.name)
 def test_mapped_data_is_streamed_on_a_cpu_and_never_copied(
-    method: hm.policy.Method, split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: hm.methods.Method, split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(normalizing, "_BLOCK", 256)
     rng, steps, wide = np.random.default_rng(0), 40 * 100, 500

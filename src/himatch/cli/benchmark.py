@@ -59,10 +59,10 @@ class Benchmark:
         """Plan, run, and show what was found."""
         from rich.console import Console
 
-        from himatch.benchmark import Options, run_benchmark
-        from himatch.benchmark.runner import show_outcomes
+        from himatch._runtime.devices import find_device
         from himatch.errors import HimatchError
-        from himatch.nn.devices import find_device
+        from himatch.reproduce import Options, run_benchmark
+        from himatch.reproduce.runner import show_outcomes
 
         if self.executor == "local":  # the machines of a cluster have devices of their own
             find_device(self.device)

@@ -103,9 +103,10 @@ class Inspect:
         """Load, summarise, print and draw."""
         from rich.console import Console
 
+        from himatch._runtime.files import check_picture
+        from himatch.data.inspection import inspect_dataset, show_report
         from himatch.errors import HimatchWarning
-        from himatch.files import check_picture
-        from himatch.inspection import inspect_dataset, plot_report, show_report
+        from himatch.viz.dataset_plot import plot_report
 
         if self.plot is not None:
             check_picture(Path(self.plot))  # before the data is read
@@ -141,7 +142,7 @@ class Convert:
     def run(self) -> None:
         """Load and write."""
         from himatch.data import write_minari
-        from himatch.data.writing import check_out
+        from himatch.data.writer import check_out
 
         check_out(Path(self.out), self.overwrite)  # before the data is read
         dataset = self.loading.load(self.source)

@@ -152,7 +152,7 @@ class Evaluate:
 
     def run(self) -> None:
         """Evaluate, write and show."""
-        from himatch.experts.picking import reevaluate
+        from himatch.experts.selection import reevaluate
         from himatch.tasks import import_tasks
 
         import_tasks(*self.imports)
@@ -177,10 +177,10 @@ class List:
 
 
 def _show(folder: str | None, *, fold: bool = True, as_markdown: bool = False) -> None:
+    from himatch._runtime.files import reading
     from himatch.errors import DataError
     from himatch.experts.cards import BUNDLED, read_cards
-    from himatch.experts.listing import folded_names, markdown, rows
-    from himatch.files import reading
+    from himatch.experts.catalog import folded_names, markdown, rows
 
     cards = read_cards(folder)
     if not cards:

@@ -34,8 +34,8 @@ class Export:
     def run(self) -> None:
         """Load, export, compare."""
         from himatch.interchange import export_onnx
-        from himatch.matching import load
-        from himatch.policy.run_folder import seed_folder
+        from himatch.runs.folder import seed_folder
+        from himatch.runs.loader import load
         from himatch.tasks import import_tasks
 
         import_tasks(*self.imports)

@@ -13,6 +13,7 @@ from typing import Annotated, Protocol
 
 import tyro
 
+from himatch._runtime.progress import interrupt, on_signals
 from himatch._version import __version__
 from himatch.cli.benchmark import Benchmark
 from himatch.cli.data import Convert, Inspect
@@ -25,7 +26,6 @@ from himatch.cli.quickstart import Quickstart
 from himatch.cli.report import Report
 from himatch.cli.train import Train
 from himatch.errors import HimatchError, HimatchWarning
-from himatch.progress import interrupt, on_signals
 
 DESCRIPTION = (
     "Hindsight information matching: one policy, trained offline, that matches a return, a goal, "

@@ -13,7 +13,7 @@ from himatch.cli.data import Import, Name, PathName
 
 if TYPE_CHECKING:
     from himatch.data import TrajectoryDataset
-    from himatch.data.cache import Listing
+    from himatch.datagen.cache import Listing
 
 Folder = Annotated[str, tyro.conf.arg(metavar="DIR")]
 Seed = Annotated[int, tyro.conf.arg(metavar="S")]
@@ -42,7 +42,7 @@ class Make:
 
     def run(self) -> None:
         """Play and write."""
-        from himatch.data import make_dataset
+        from himatch.datagen import make_dataset
 
         dataset = make_dataset(
             self.name,
@@ -86,7 +86,7 @@ class Collect:
 
     def run(self) -> None:
         """Play and write."""
-        from himatch.data import collect_dataset
+        from himatch.datagen import collect_dataset
         from himatch.tasks import import_tasks
 
         import_tasks(*self.imports)
@@ -117,7 +117,7 @@ class List:
 
     def run(self) -> None:
         """Print the table."""
-        from himatch.data.cache import cache_folder, list_datasets
+        from himatch.datagen.cache import cache_folder, list_datasets
 
         listings = list_datasets(self.cache)
         if self.json:

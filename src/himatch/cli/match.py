@@ -13,7 +13,7 @@ import tyro
 from himatch.cli.data import Import, Name, PathName
 
 if TYPE_CHECKING:
-    from himatch.matching import Policy
+    from himatch.policy import Policy
 
 RunFolder = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 Conditioning = Annotated[Literal["open", "closed", "planned"], tyro.conf.arg(metavar="open|closed|planned")]
@@ -47,7 +47,7 @@ class Rolling:
     def load(self, run: str) -> Policy:
         """The policy of a run folder."""
         from himatch.errors import HimatchError
-        from himatch.matching import load
+        from himatch.runs.loader import load
         from himatch.tasks import import_tasks
 
         import_tasks(*self.imports)
@@ -80,13 +80,13 @@ class Match:
         from rich.console import Console
         from rich.markup import escape
 
-        from himatch.files import check_picture, check_target
+        from himatch._runtime.files import check_picture, check_target
 
         if self.plot is not None:
             check_picture(Path(self.plot))
         policy = self.rolling.load(self.run_folder)
         if self.video is not None:
-            from himatch.matching.video import check_video
+            from himatch.viz.film import check_video
 
             check_target(Path(self.video))
             check_video(Path(self.video), policy, self.rolling.env)
@@ -146,7 +146,7 @@ class Evaluate:
         from rich.markup import escape
         from rich.table import Table
 
-        from himatch.matching.evaluation import evaluate, middle, named_targets
+        from himatch.evaluation.evaluate import evaluate, middle, named_targets
 
         check_writable(self.run_folder, self.out)
         policy = self.rolling.load(self.run_folder)
@@ -190,7 +190,7 @@ class Evaluate:
 
     def _usual_name(self) -> str:
         """Evaluations of one run do not write over one another; the plain one is what cards and the Hub show."""
-        from himatch.policy.run_folder import EVALUATION
+        from himatch.runs.folder import EVALUATION
 
         usual = Rolling()
         different = [Path(self.targets).stem] if self.targets != "heldout" else []
@@ -204,10 +204,10 @@ class Evaluate:
 
 def check_writable(run: str, out: str | None) -> None:
     """What belongs to a run is written into its folder, but not into a cache or into himatch itself."""
+    from himatch._runtime.files import check_target
     from himatch.errors import HimatchError
-    from himatch.files import check_target
-    from himatch.hub import is_hub_name
     from himatch.models import find_model
+    from himatch.runs.hub import is_hub_name
 
     if out is not None:
         check_target(Path(out))
@@ -220,7 +220,7 @@ def bar(title: str, unit: str = "steps") -> Iterator[Callable[[int, int], None]]
     """A progress bar over steps of all rollouts at once, or whatever is counted."""
     import time
 
-    from himatch.progress import progress_bar
+    from himatch._runtime.progress import progress_bar
 
     with progress_bar(title, 1, unit=unit) as update:
         started = time.perf_counter()

@@ -81,7 +81,7 @@ class Bundle:
     def run(self) -> None:
         """Cut, write, evaluate."""
         from himatch.cli.match import bar
-        from himatch.interchange.bundling import bundle
+        from himatch.interchange.bundle import bundle
         from himatch.models import read_card
         from himatch.tasks import import_tasks
 

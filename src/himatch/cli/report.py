@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 if TYPE_CHECKING:
-    from himatch.report import Finding
+    from himatch.reproduce.report import Finding
 
 
 @dataclass
@@ -24,9 +24,9 @@ class Report:
 
     def run(self) -> None:
         """Read, arrange and write."""
-        from himatch.benchmark.results import read_results
         from himatch.errors import DataError
-        from himatch.report import read_failures, write_report
+        from himatch.reproduce.report import read_failures, write_report
+        from himatch.reproduce.results import read_results
 
         if not self.folders:
             raise DataError("name at least one folder that himatch benchmark wrote")
@@ -47,7 +47,7 @@ def _show(findings: Sequence[Finding]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from himatch.report.judging import counted
+    from himatch.reproduce.report.verdicts import counted
 
     console = Console(highlight=False)
     table = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 1, 0), width=min(console.width, 120))

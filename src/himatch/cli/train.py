@@ -13,7 +13,7 @@ from himatch.cli.data import Loading
 
 if TYPE_CHECKING:
     from himatch.data import TrajectoryDataset
-    from himatch.matching import Policy
+    from himatch.policy import Policy
 
 SCORED = 20  # held-out episodes, about
 
@@ -131,7 +131,7 @@ class Train:
     def run(self) -> None:
         """Check the settings, then load, then train."""
         from himatch.data.sources import task_made_for
-        from himatch.policy import make_method
+        from himatch.methods import make_method
         from himatch.training import best_weights, make_plan, train
 
         self.loading.register()  # methods of the user's own among it

@@ -11,11 +11,11 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch._runtime.files import reading
 from himatch.data.checks import Column, as_array, check_columns, flat_column, listed, observation_columns
 from himatch.data.ends import EndFlags, Flags, flag_columns, flagged_ends, no_ends, stated_ends
 from himatch.data.packed import BLOCK, Allocate, Packed, in_memory
 from himatch.errors import DataError, note
-from himatch.files import reading
 from himatch.tasks import Task
 from himatch.types import Array
 

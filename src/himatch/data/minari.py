@@ -12,11 +12,11 @@ from typing import Any
 
 import h5py
 
+from himatch._runtime.files import reading
 from himatch.data.checks import listed
 from himatch.data.episodes import CheckedEpisode, check_episode, pack_checked
 from himatch.data.packed import Allocate, Packed
 from himatch.errors import DataError, TaskError, one_line
-from himatch.files import reading
 from himatch.tasks import Task, get_task, task_of_environment
 from himatch.tasks.spaces import refusal
 

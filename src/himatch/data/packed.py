@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch._runtime.files import writing
 from himatch.errors import DataError
-from himatch.files import writing
 from himatch.types import Array
 
 Allocate = Callable[[str, tuple[int, ...]], Array]

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from himatch._runtime.files import reading
 from himatch.data.checks import listed
 from himatch.errors import DataError
-from himatch.files import reading
 
 
 class _Dtype:

@@ -6,7 +6,7 @@ from glob import glob
 from pathlib import Path
 
 from himatch.data.minari import datasets_root, download
-from himatch.data.recipes import RECIPES, suggestion
+from himatch.datagen.recipes import RECIPES, suggestion
 from himatch.errors import DataError
 
 
@@ -40,7 +40,7 @@ def locate(source: str, cache: str | Path | None = None) -> Path:
     if there is not None:
         return there
     if source in RECIPES:
-        from himatch.data.cache import cached_dataset
+        from himatch.datagen.cache import cached_dataset
 
         return cached_dataset(source, cache)
     name = source if source.isprintable() else repr(source)

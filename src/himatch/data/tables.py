@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch._runtime.files import reading
 from himatch.data.checks import Places, listed
 from himatch.data.episodes import pack_episodes
 from himatch.data.packed import Allocate, Packed
 from himatch.data.table_files import Frame, Table, compressed, moment, number, open_table
 from himatch.errors import DataError, note
-from himatch.files import reading
 from himatch.tasks import Task
 
 SHARED = "columns.toml"

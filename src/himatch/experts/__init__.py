@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from himatch.experts.cards import read_cards as read_cards
     from himatch.experts.expert import Expert as Expert
     from himatch.experts.expert import load_expert as load_expert
-    from himatch.experts.picking import pick_experts as pick_experts
     from himatch.experts.run import VELOCITIES as VELOCITIES
     from himatch.experts.run import AgentSpec as AgentSpec
     from himatch.experts.sac import SACConfig as SACConfig
+    from himatch.experts.selection import pick_experts as pick_experts
     from himatch.experts.training import train_experts as train_experts
 
 _FILES = {
     "cards": ("read_cards",),
     "expert": ("Expert", "load_expert"),
-    "picking": ("pick_experts",),
+    "selection": ("pick_experts",),
     "run": ("VELOCITIES", "AgentSpec"),
     "sac": ("SACConfig",),
     "training": ("train_experts",),

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
+from himatch._runtime.files import reading
 from himatch.errors import DataError, one_line
-from himatch.files import reading
 
 BUNDLED = Path(__file__).parent / "weights"
 

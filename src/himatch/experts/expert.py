@@ -13,11 +13,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from himatch._runtime.files import write_json
+from himatch._runtime.tensors import write_tensors
 from himatch.errors import HimatchError
 from himatch.experts.cards import read_cards, read_weights, weights_hash
 from himatch.experts.networks import Actor, Widths
-from himatch.files import write_json
-from himatch.nn.tensors import write_tensors
 from himatch.tasks import Task, get_task
 
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from himatch.nn import squashed
-from himatch.nn.stacked import MLP, draw
-from himatch.nn.values import ValueNetwork
+from himatch.networks import squashed
+from himatch.networks.stacked import MLP, draw
+from himatch.networks.values import ValueNetwork
 
 
 class Widths(NamedTuple):

@@ -15,11 +15,11 @@ from typing import Any
 
 from torch import Tensor
 
+from himatch._runtime.files import reading
+from himatch._runtime.tensors import read_tensors
 from himatch.errors import DataError
 from himatch.experts.networks import Widths
 from himatch.experts.sac import SACConfig, chosen_agents
-from himatch.files import reading
-from himatch.nn.tensors import read_tensors
 
 RUN, METRICS, TRAINING, SNAPSHOTS = "run.json", "metrics.jsonl", "training.safetensors", "snapshots"
 VELOCITIES = tuple(round(0.1 * i, 1) for i in range(31))  # of the paper's cheetah-vel

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from himatch._runtime.flat import FlatParameters, load_optimizer
+from himatch._runtime.graphs import Part, Recorded, Undo
 from himatch.errors import HimatchError
 from himatch.experts.networks import Actor, Critics, Widths, initialize
 from himatch.experts.replay import Experience, Replay
-from himatch.nn.flat import FlatParameters, load_optimizer
-from himatch.nn.graphs import Part, Recorded, Undo
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from himatch._runtime.devices import find_device, seeded
+from himatch._runtime.files import add_row, read_rows, reading, write_json, write_rows
+from himatch._runtime.progress import interruptible, progress_bar
+from himatch._runtime.tensors import versions, write_tensors
 from himatch.errors import HimatchError
 from himatch.experts.networks import Widths
 from himatch.experts.run import (
@@ -23,10 +27,6 @@ from himatch.experts.run import (
 )
 from himatch.experts.sac import SAC, SACConfig
 from himatch.experts.stage import Stage, action_range
-from himatch.files import add_row, read_rows, reading, write_json, write_rows
-from himatch.nn.devices import find_device, seeded
-from himatch.nn.tensors import versions, write_tensors
-from himatch.progress import interruptible, progress_bar
 from himatch.tasks import Task, get_task
 
 SAVE_EVERY = 120.0  # seconds between checkpoints

@@ -3,6 +3,6 @@
 from himatch.interchange.hugging_face import import_hugging_face
 from himatch.interchange.onnx import export_onnx
 from himatch.interchange.parity import Parity
-from himatch.interchange.pushing import push
+from himatch.interchange.publisher import push
 
 __all__ = ["Parity", "export_onnx", "import_hugging_face", "push"]

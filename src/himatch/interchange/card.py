@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from himatch.data.recipes import made_as
-from himatch.hub import HubName
-from himatch.information import InformationStatistic
+from himatch.datagen.recipes import made_as
+from himatch.evaluation.evaluate import middle
 from himatch.interchange.graph import z_meaning
-from himatch.matching import Policy
-from himatch.matching.evaluation import middle
+from himatch.methods import METHODS, Method
+from himatch.methods.baselines import TaskMethod
+from himatch.methods.paper import LearnedMethod
 from himatch.models import seed_choice
-from himatch.policy import METHODS, Method
-from himatch.policy import run_folder as files
-from himatch.policy.baselines import TaskMethod
-from himatch.policy.methods import LearnedMethod
+from himatch.policy import Policy
+from himatch.runs import folder as files
+from himatch.runs.hub import HubName
+from himatch.statistics.information import InformationStatistic
 from himatch.training.config import configure, presets_for
 
 CITATION = """@inproceedings{furuta2022generalized,

@@ -16,11 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from himatch._runtime.files import reading
+from himatch._runtime.tensors import read_tensors
 from himatch.errors import DataError, note, one_line
-from himatch.files import reading
-from himatch.nn.policy import ModelConfig
-from himatch.nn.tensors import read_tensors
-from himatch.policy.agent import Widths
+from himatch.methods.agent import Widths
+from himatch.networks.transformer import ModelConfig
 
 CONFIG, WEIGHTS, PICKLED = "config.json", "model.safetensors", "pytorch_model.bin"
 CONTEXT = 20  # of the Decision Transformer on Gym; a configuration says another as max_length

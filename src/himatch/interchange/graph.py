@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from himatch.aggregators import DiscountedSum, FinalValue, Histogram, Moments
 from himatch.errors import HimatchError
-from himatch.information import InformationStatistic
-from himatch.matching import Policy
-from himatch.policy.baselines import TaskMethod
-from himatch.policy.methods import LearnedMethod
+from himatch.methods.baselines import TaskMethod
+from himatch.methods.paper import LearnedMethod
+from himatch.policy import Policy
+from himatch.statistics.aggregators import DiscountedSum, FinalValue, Histogram, Moments
+from himatch.statistics.information import InformationStatistic
 
 
 @dataclass(frozen=True)

@@ -12,24 +12,25 @@ from pathlib import Path
 
 import torch
 
-from himatch.aggregators import DiscountedSum
-from himatch.bins import Bins
+from himatch._runtime.files import new_folder, write_json
+from himatch._runtime.tensors import versions, write_tensors
 from himatch.data import TrajectoryDataset
 from himatch.errors import DataError, HimatchError
-from himatch.features import resolve_feature
-from himatch.files import new_folder, write_json
-from himatch.hub import HubName, fetch, is_hub_name
-from himatch.information import InformationStatistic
 from himatch.interchange.checkpoint import CONFIG, PICKLED, WEIGHTS, Checkpoint
-from himatch.matching import Policy, load
-from himatch.matching.references import write_references
-from himatch.nn.tensors import versions, write_tensors
-from himatch.policy import DT
-from himatch.policy import run_folder as files
-from himatch.policy.agent import Widths
-from himatch.policy.making import make_agent
-from himatch.policy.methods import method_spec
-from himatch.policy.normalizers import Normalizers
+from himatch.methods import DT
+from himatch.methods.agent import Widths
+from himatch.methods.making import make_agent
+from himatch.methods.normalizers import Normalizers
+from himatch.methods.paper import method_spec
+from himatch.policy import Policy
+from himatch.runs import folder as files
+from himatch.runs.hub import HubName, fetch, is_hub_name
+from himatch.runs.loader import load
+from himatch.runs.references import write_references
+from himatch.statistics.aggregators import DiscountedSum
+from himatch.statistics.bins import Bins
+from himatch.statistics.features import resolve_feature
+from himatch.statistics.information import InformationStatistic
 from himatch.targets import Context, EpisodeReference
 from himatch.tasks import Task, get_task
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import torch
 
+from himatch._runtime.files import new_file
 from himatch._version import __version__
 from himatch.errors import HimatchError
-from himatch.files import new_file
-from himatch.information import InformationStatistic
 from himatch.interchange.graph import PolicyGraph, Port, inputs_of, outputs_of
 from himatch.interchange.parity import Parity, check_parity
-from himatch.matching import Policy
+from himatch.policy import Policy
+from himatch.statistics.information import InformationStatistic
 
 OPSET = 20
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.errors import HimatchError
-from himatch.information import InformationStatistic
-from himatch.matching import Policy
-from himatch.policy.baselines import TaskMethod
-from himatch.policy.methods import LearnedMethod
+from himatch.methods.baselines import TaskMethod
+from himatch.methods.paper import LearnedMethod
+from himatch.policy import Policy
+from himatch.statistics.information import InformationStatistic
 from himatch.types import Trajectory
 
 TOLERANCE = 1e-4  # in units of half the action range

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from himatch.files import reading
+from himatch._runtime.files import reading
 
 BUNDLED = Path(__file__).parent / "bundled"
 

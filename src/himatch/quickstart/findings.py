@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from himatch.matching import MatchResult, Policy
+from himatch.evaluation.result import MatchResult
+from himatch.policy import Policy
 from himatch.rollout import Conditioning
 
 HELD_OUT = 2  # the first targets

@@ -6,12 +6,11 @@ import base64
 from html import escape
 from pathlib import Path
 
-from himatch.files import new_file, read_rows
-from himatch.matching import Policy
-from himatch.policy.run_folder import METRICS, seed_folder
+from himatch._runtime.files import new_file, read_rows
+from himatch.policy import Policy
 from himatch.quickstart.findings import Findings
-from himatch.report.document import block, document, figure
-from himatch.report.figures.drawing import (
+from himatch.reproduce.report.document import block, document, figure
+from himatch.reproduce.report.figures.pictures import (
     COLORS,
     Picture,
     blank,
@@ -22,6 +21,7 @@ from himatch.report.figures.drawing import (
     style,
     target_area,
 )
+from himatch.runs.folder import METRICS, seed_folder
 
 LEDE = """Each policy was asked for four distributions of a cheetah&rsquo;s x-velocity: those of two episodes it has
 never seen, and two that nobody has ever run. The <b>BC</b> was trained on the same episodes but is told nothing; the

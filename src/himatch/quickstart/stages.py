@@ -11,17 +11,20 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from himatch.data import Split, load_dataset, make_dataset, paper_split
+from himatch._runtime.progress import progress_bar
+from himatch.data import Split, load_dataset, paper_split
+from himatch.data.inspection import inspect_dataset, show_report
+from himatch.datagen import make_dataset
 from himatch.errors import HimatchError, HimatchWarning, SimulationError, note
-from himatch.inspection import inspect_dataset, show_report
-from himatch.matching import MatchResult, Policy, load
-from himatch.matching.video import clip
-from himatch.policy import BC, CDT
-from himatch.progress import progress_bar
+from himatch.evaluation.result import MatchResult
+from himatch.methods import BC, CDT
+from himatch.policy import Policy
 from himatch.quickstart.findings import Asked, Findings
 from himatch.quickstart.page import write_page
+from himatch.runs.loader import load
 from himatch.targets import Target, demo, parse_target
 from himatch.training import configure, train
+from himatch.viz.film import clip
 
 DATASET, PRETRAINED = "halfcheetah-medium-expert", "halfcheetah-cdt"
 # Between the paces of the two agents (4 and 11), and half the time each of them.

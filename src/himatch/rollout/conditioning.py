@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from himatch.aggregators import Additive, Aggregator, Histogram
 from himatch.errors import TargetError
-from himatch.information import InformationStatistic
-from himatch.policy.baselines import TaskMethod
-from himatch.policy.methods import LearnedMethod, Method
+from himatch.methods.baselines import TaskMethod
+from himatch.methods.paper import LearnedMethod, Method
 from himatch.rollout.context import ALL, Some
+from himatch.statistics.aggregators import Additive, Aggregator, Histogram
+from himatch.statistics.information import InformationStatistic
 from himatch.targets import Context, EpisodeReference, Target
 from himatch.targets.distribution import apportion
 from himatch.types import Array, Trajectory

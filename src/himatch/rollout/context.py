@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from himatch.nn.graphs import Undo, remembered
+from himatch._runtime.graphs import Undo, remembered
 
 Some = slice | NDArray[np.int64]
 """Which of B rollouts: all of them, or some by number."""

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from himatch.nn.graphs import Recorded
-from himatch.nn.newest import NewestStep, newest_step
-from himatch.nn.threads import one_thread
-from himatch.policy.agent import Agent
-from himatch.policy.normalizers import Normalizers
+from himatch._runtime.graphs import Recorded
+from himatch._runtime.threads import one_thread
+from himatch.methods.agent import Agent
+from himatch.methods.normalizers import Normalizers
+from himatch.networks.last_token import NewestStep, newest_step
 from himatch.rollout.conditioning import Feed
 from himatch.rollout.context import ALL, RolloutContext, Some
 

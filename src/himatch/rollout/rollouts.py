@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from himatch.features import Feature, Stepwise
 from himatch.rollout.player import Player
 from himatch.simulation import Simulator
+from himatch.statistics.features import Feature, Stepwise
 from himatch.types import Trajectory
 
 

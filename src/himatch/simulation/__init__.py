@@ -3,7 +3,7 @@
 Importing this package makes the paper's environments known to ``gymnasium.make``.
 """
 
-from himatch.simulation.recording import Behaviour, record
+from himatch.simulation.recorder import Behaviour, record
 from himatch.simulation.registration import register_environments
 from himatch.simulation.simulator import EVALUATION_SEED, Simulator, Transition, make_simulator
 

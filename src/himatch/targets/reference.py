@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, hstack, vstack
 
-from himatch.bins import Bins
 from himatch.data import TrajectoryDataset
 from himatch.divergences import wasserstein_bins, wasserstein_joint
 from himatch.errors import HimatchError, TargetError
-from himatch.features import Feature, of_each, resolve_feature
+from himatch.statistics.bins import Bins
+from himatch.statistics.features import Feature, of_each, resolve_feature
 from himatch.targets.asked import Asked, as_target
 from himatch.targets.target import Context, Target
 from himatch.types import Trajectory

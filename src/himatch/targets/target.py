@@ -14,9 +14,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.bins import Bins
 from himatch.errors import TargetError
-from himatch.features import Feature
+from himatch.statistics.bins import Bins
+from himatch.statistics.features import Feature
 from himatch.targets.distribution import Distribution, apportion, number
 from himatch.types import Trajectory, concatenate
 

@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from himatch.errors import TaskError, note
-from himatch.tasks.importing import import_code
+from himatch.tasks.imports import import_code
 from himatch.tasks.locomotion import LOCOMOTION
 from himatch.tasks.task import FeatureSource, Task
 

@@ -3,8 +3,8 @@
 from himatch.training.config import PRESETS, TrainConfig, configure
 from himatch.training.job import check_same
 from himatch.training.loop import Interrupted, TrainingError
+from himatch.training.metrics import best_weights
 from himatch.training.plan import make_plan
-from himatch.training.reporting import best_weights
 from himatch.training.run import train
 
 __all__ = [

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from himatch._runtime.settings import make_plain, whole
 from himatch.errors import HimatchError
-from himatch.nn.policy import ModelConfig
-from himatch.nn.settings import make_plain, whole
-from himatch.policy import Method
-from himatch.policy.baselines import TaskMethod
+from himatch.methods import Method
+from himatch.methods.baselines import TaskMethod
+from himatch.networks.transformer import ModelConfig
 
 Schedule = Literal["constant", "cosine"]
 

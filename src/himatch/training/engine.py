@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from himatch.nn.flat import FlatParameters, clip_per_model, load_optimizer
-from himatch.nn.graphs import Part, Recorded, Undo, remembered
-from himatch.policy.agent import Agent, Batch
+from himatch._runtime.flat import FlatParameters, clip_per_model, load_optimizer
+from himatch._runtime.graphs import Part, Recorded, Undo, remembered
+from himatch.methods.agent import Agent, Batch
 from himatch.training.config import TrainConfig
 from himatch.training.draws import CHUNK, Draws
 from himatch.training.windows import DeviceWindows, Prefetch, StreamedWindows

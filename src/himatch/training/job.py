@@ -11,23 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from himatch.aggregators import Histogram
-from himatch.bins import Bins
+from himatch._runtime.files import reading, write_json
+from himatch._runtime.tensors import versions
 from himatch.data import Split, TrajectoryDataset, random_split, write_minari
 from himatch.data.packed import mapped_array
 from himatch.errors import DataError, note
-from himatch.features import Feature, feature_names, resolve_feature
-from himatch.files import reading, write_json
-from himatch.information import InformationStatistic, LearnedStatistic
-from himatch.matching.references import read_reference, write_references
-from himatch.nn.tensors import versions
-from himatch.policy import CDT, Method
-from himatch.policy import run_folder as files
-from himatch.policy.agent import Widths
-from himatch.policy.familiar import fit_familiar
-from himatch.policy.method import Shape
-from himatch.policy.methods import method_spec
-from himatch.policy.normalizers import Normalizers
+from himatch.methods import CDT, Method
+from himatch.methods.agent import Widths
+from himatch.methods.base import Shape
+from himatch.methods.normalizers import Normalizers
+from himatch.methods.paper import method_spec
+from himatch.methods.support import fit_familiar
+from himatch.runs import folder as files
+from himatch.runs.references import read_reference, write_references
+from himatch.statistics.aggregators import Histogram
+from himatch.statistics.bins import Bins
+from himatch.statistics.features import Feature, feature_names, resolve_feature
+from himatch.statistics.information import InformationStatistic, LearnedStatistic
 from himatch.targets import EpisodeReference
 from himatch.training.config import Preset
 from himatch.training.draws import Tasks

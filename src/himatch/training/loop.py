@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from himatch._runtime.progress import interruptible, progress_bar
+from himatch._runtime.tensors import write_tensors
 from himatch.errors import HimatchError
-from himatch.nn.tensors import write_tensors
-from himatch.policy import run_folder as files
-from himatch.progress import interruptible, progress_bar
+from himatch.runs import folder as files
 from himatch.training.config import TrainConfig
 from himatch.training.engine import Engine, learning_rate
 from himatch.training.job import VALIDATED, Job
-from himatch.training.reporting import Metrics, Tracker
+from himatch.training.metrics import Metrics, Tracker
 from himatch.training.windows import DeviceWindows
 
 VALIDATION_WINDOWS = 1024

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import torch
 
+from himatch._runtime.devices import find_device
+from himatch._runtime.settings import whole
 from himatch.data import check_split
 from himatch.errors import HimatchError
-from himatch.nn.devices import find_device
-from himatch.nn.settings import whole
-from himatch.policy import Method
+from himatch.methods import Method
+from himatch.runs.attempt import check_folder
 from himatch.tasks import Task, get_task
 from himatch.training.config import Preset, configure
-from himatch.training.folder import check_folder
-from himatch.training.reporting import check_trackers
+from himatch.training.metrics import check_trackers
 
 MOST_SEEDS = 2**63  # that PyTorch takes
 

@@ -10,23 +10,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from himatch._runtime.devices import seeded
+from himatch._runtime.tensors import read_tensors, write_tensors
 from himatch.data import Split, TrajectoryDataset, load_dataset, named_split
 from himatch.errors import HimatchError
-from himatch.matching import Policy, load
-from himatch.nn.devices import seeded
-from himatch.nn.tensors import read_tensors, write_tensors
-from himatch.policy import Method
-from himatch.policy import run_folder as files
-from himatch.policy.agent import Agent, Batch
-from himatch.policy.making import make_agent
+from himatch.methods import Method
+from himatch.methods.agent import Agent, Batch
+from himatch.methods.making import make_agent
+from himatch.policy import Policy
+from himatch.runs import folder as files
+from himatch.runs.attempt import attempt, clear
+from himatch.runs.loader import load
 from himatch.tasks import Task
 from himatch.training.draws import ContextDraws
 from himatch.training.engine import Engine
-from himatch.training.folder import attempt, clear
 from himatch.training.job import Job, check_same
 from himatch.training.loop import Clock, Interrupted, Loop, Phase
+from himatch.training.metrics import plot_losses, tracking
 from himatch.training.plan import Plan, make_plan
-from himatch.training.reporting import plot_losses, tracking
 from himatch.training.windows import DeviceWindows, StreamedWindows, make_windows
 
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.data import TrajectoryDataset
-from himatch.policy.agent import Agent, Batch
-from himatch.policy.method import Shape as Shape
-from himatch.policy.normalizers import Normalizers
+from himatch.methods.agent import Agent, Batch
+from himatch.methods.base import Shape as Shape
+from himatch.methods.normalizers import Normalizers
 from himatch.training.draws import CHUNK, Draws, Index, Tasks, draw
 from himatch.training.episodes import Following
 from himatch.types import Array

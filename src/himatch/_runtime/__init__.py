@@ -1,0 +1,1 @@
+"""How things run: devices, threads, CUDA graphs, flat parameters, atomic files, progress."""

@@ -1,0 +1,101 @@
+"""The report as tables in a terminal."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from himatch.data.inspection.report import DatasetReport
+
+_LEVELS = " ▁▂▃▄▅▆▇█"
+MOST_FEATURES = 24
+TEXT_WIDTH = 100
+
+
+def show_report(report: DatasetReport, console: Console) -> None:
+    """Print the report."""
+    console.print(render(report))
+
+
+def as_text(report: DatasetReport) -> str:
+    """The report as plain text."""
+    text = StringIO()
+    show_report(report, Console(width=TEXT_WIDTH, file=text, color_system=None, force_jupyter=False))
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
+
+
+def render(report: DatasetReport) -> Group:
+    """The report as something rich prints."""
+    parts: list[Table | Text] = [_overview(report), _features(report)]
+    parts += [Text.assemble(("! ", "bold yellow"), (warning, "yellow")) for warning in report.warnings]
+    return Group(*parts)
+
+
+def sparkline(weights: list[float]) -> str:
+    """A histogram in one line; bins with anything in them never vanish."""
+    top = max(weights)
+    return "".join(_LEVELS[0 if w == 0 else max(1, round(w / top * 8))] for w in weights)
+
+
+def _overview(report: DatasetReport) -> Table:
+    table = Table(title="dataset", title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+
+    def numbers(values: dict[str, float], digits: int) -> str:
+        return "   ".join(f"{key} {values[key]:,.{digits}f}" for key in ("min", "median", "mean", "max"))
+
+    table.add_row("source", report.source)
+    table.add_row("task", report.task + (f" (recorded in {report.env_id})" if report.env_id else ""))
+    table.add_row("episodes", f"{report.episodes:,}")
+    table.add_row(
+        "steps",
+        f"{report.steps:,}   ({report.observation_width} observations, {report.action_width} actions a step, "
+        f"{report.megabytes:,.1f} MB)",
+    )
+    for what, names in (("observations", report.observation_names), ("actions", report.action_names)):
+        if names:
+            table.add_row(what, _shown(names, MOST_FEATURES))
+    table.add_row("lengths", numbers(report.lengths, 0))
+    table.add_row("ended by", f"termination {report.terminated:,}   truncation {report.episodes - report.terminated:,}")
+    if report.returns is not None:
+        table.add_row("returns", numbers(report.returns, 1))
+    if report.normalized_returns is not None:
+        table.add_row("D4RL score", numbers(report.normalized_returns, 1))
+    if report.labels:
+        shown = [f"{label} ({count})" for label, count in sorted(report.labels.items())]
+        without = f"   without a label {report.unlabelled:,}" if report.unlabelled else ""
+        table.add_row("labels", _shown(shown, 12) + without)
+    table.add_row("sha256", report.content_hash[:16])
+    return table
+
+
+def _shown(names: list[str], most: int) -> str:
+    return ", ".join(names[:most]) + (f", ... {len(names)} in all" if len(names) > most else "")
+
+
+def _features(report: DatasetReport) -> Table:
+    table = Table(
+        title="features", title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    table.add_column("feature", no_wrap=True)
+    for name in ("min", "mean", "max", "std", "of means"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("all steps", no_wrap=True, overflow="crop")
+    for feature in report.features[:MOST_FEATURES]:
+        numbers = (feature.minimum, feature.mean, feature.maximum, feature.std, feature.spread)
+        table.add_row(feature.name, *map(_number, numbers), sparkline(feature.distributions["all"]))
+    for name in report.failed:  # why is among the warnings below
+        table.add_row(name, "failed")
+    if len(report.features) > MOST_FEATURES:
+        table.add_row(f"... {len(report.features) - MOST_FEATURES} more (--json has them all)")
+    return table
+
+
+def _number(value: float) -> str:
+    if value == 0 or 1e-2 <= abs(value) < 1e4:
+        return f"{value:.2f}"
+    return f"{value:.1e}"

@@ -1,0 +1,136 @@
+"""Datasets that are made on first use and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from himatch._runtime.files import reading
+from himatch.data.minari import METADATA
+from himatch.datagen.recipes import RECIPES, Recipe, find_recipe, recipe_cards
+from himatch.errors import DataError
+from himatch.experts.cards import Card, read_cards, read_weights, weights_hash
+from himatch.tasks import get_task
+
+
+def cache_folder(folder: str | Path | None = None) -> Path:
+    """Where datasets are kept: as given, ``$HIMATCH_CACHE``, or ``himatch`` in the user's cache folder."""
+    given = folder or os.environ.get("HIMATCH_CACHE")
+    if given:
+        return Path(given).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "himatch"
+
+
+def cached_dataset(
+    name: str,
+    cache: str | Path | None = None,
+    *,
+    episodes: int | None = None,
+    seed: int = 0,
+    threads: int = 0,
+    quiet: bool = False,
+) -> Path:
+    """The folder of a dataset by name (of that size and seed), made now if it is not there."""
+    recipe, folder = find_recipe(name), cache_folder(cache)
+    if episodes is not None:
+        recipe = recipe.with_episodes(episodes)
+    found = folder / _key(recipe, recipe_cards(recipe), seed)
+    if _complete(found):
+        return found
+    from himatch.datagen.maker import play_recipe
+    from himatch.datagen.sampled_experts import recipe_experts  # torch is needed from here on
+
+    experts = recipe_experts(recipe)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / f".{found.name}.lock")
+        lock.acquire()
+    except OSError as reason:
+        raise DataError(
+            f"{folder}: {name} cannot be kept there ({reason.strerror or reason}); name another folder with --cache"
+        ) from reason
+    try:  # of several processes that want it, one makes it
+        if not _complete(found):
+            play_recipe(recipe, experts, found, seed=seed, threads=threads, overwrite=True, quiet=quiet)
+    finally:
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+    return found
+
+
+def _key(recipe: Recipe, cards: Sequence[Card], seed: int = 0) -> str:
+    """A folder name that changes with whatever decides the content: weights, tasks and settings."""
+    digest = hashlib.sha256()
+    for card in cards:
+        task = get_task(card["task"])
+        facts = [weights_hash(read_weights(card)), task.env_id, dict(task.env_kwargs), dict(card.get("settings", {}))]
+        digest.update(json.dumps(facts, sort_keys=True).encode())
+    return f"{recipe.name}-{recipe.episodes}-seed{seed}-{digest.hexdigest()[:8]}-v0"
+
+
+def _complete(folder: Path) -> bool:
+    return (folder / "data" / METADATA).is_file()
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What is known about a dataset without making it."""
+
+    recipe: Recipe
+    cards: tuple[Card | None, ...]
+    """The card of each part's expert, where it is bundled."""
+    cached: Path | None
+    """Its folder, where it has been made."""
+    metadata: dict[str, Any]
+    """What that folder says about itself."""
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return 0 if self.cached is None else sum(p.stat().st_size for p in self.cached.rglob("*") if p.is_file())
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, in built-in types."""
+        parts = [
+            {
+                "expert": part.expert,
+                "label": part.label,
+                "episodes": part.episodes,
+                "expected": None if card is None else card.get("stochastic"),
+            }
+            for part, card in zip(self.recipe.parts, self.cards, strict=True)
+        ]
+        facts = {"name": self.recipe.name, "task": self.recipe.task, "episodes": self.recipe.episodes, "parts": parts}
+        if self.cached is None:
+            return {**facts, "cached": None}
+        made = {
+            "folder": str(self.cached),
+            "bytes": self.size,
+            "episodes": self.metadata.get("total_episodes"),
+            "steps": self.metadata.get("total_steps"),
+            "parts": self.metadata.get("himatch", {}).get("parts", []),
+        }
+        return {**facts, "cached": made}
+
+
+def list_datasets(cache: str | Path | None = None) -> list[Listing]:
+    """Every dataset that himatch makes, with what its experts promise and what is in the cache."""
+    known, folder, listings = read_cards(), cache_folder(cache), []
+    for recipe in RECIPES.values():
+        cards = tuple(known.get(part.expert) for part in recipe.parts)
+        found, metadata = None, {}
+        # Weights are read only where a set may be there, and only a set of these very weights counts.
+        if all(cards) and any(folder.glob(f"{recipe.name}-{recipe.episodes}-seed*")):
+            kept = folder / _key(recipe, recipe_cards(recipe))
+            if _complete(kept):
+                with reading(str(kept)):
+                    found, metadata = kept, json.loads((kept / "data" / METADATA).read_text())
+        listings.append(Listing(recipe, cards, found, metadata))
+    return listings

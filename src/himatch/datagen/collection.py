@@ -1,0 +1,125 @@
+"""``himatch data collect``: any policy's episodes as a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from himatch._runtime.files import new_folder
+from himatch._version import __version__
+from himatch.data.checks import observation_columns
+from himatch.data.dataset import TrajectoryDataset
+from himatch.data.writer import check_out, write_folder
+from himatch.datagen.agents import Act, open_agent
+from himatch.datagen.maker import recorded_dataset, recording_metadata, return_range
+from himatch.datagen.slots import even_slots, metered, reset_seeds
+from himatch.errors import DataError, note
+from himatch.simulation import Behaviour, make_simulator
+from himatch.tasks import Task, get_task
+
+
+def collect_dataset(
+    task: str | Task,
+    policy: str | Act,
+    out: str | Path,
+    *,
+    episodes: int = 100,
+    seed: int = 0,
+    deterministic: bool = False,
+    label: str | None = None,
+    slots: int = 32,
+    vecnormalize: str | Path | None = None,
+    overwrite: bool = False,
+    quiet: bool = False,
+) -> TrajectoryDataset:
+    """Play a policy in a task's environment and write the episodes as a Minari folder.
+
+    Parameters
+    ----------
+    task
+        Name or :class:`Task` with an environment.
+    policy
+        ``"sb3:AGENT.zip"``, ``"expert:NAME"``, ``"module:function"``, ``"file.py:function"``, or a function:
+        observations ``(n, obs)`` to actions ``(n, act)``. Actions outside the task's range are clipped.
+    out
+        Folder to write; it appears when it is complete.
+    episodes, seed
+        How many, and the seed of their initial states and of sampled actions.
+    deterministic
+        The most likely actions of an agent instead of samples.
+    label
+        Behaviour that the episodes belong to.
+    slots
+        Simulations at once.
+    vecnormalize
+        VecNormalize file of a Stable-Baselines3 agent; looked for beside it where none is named.
+    overwrite
+        Replace ``out`` if it exists.
+    quiet
+        No progress bar.
+    """
+    known, out = get_task(task), Path(out)
+    for what, number in (("episodes", episodes), ("slots", slots)):
+        if number < 1:
+            raise DataError(f"{what} must be at least 1, got {number}")
+    check_out(out, overwrite)
+    starts = reset_seeds(seed, 0, episodes)
+    agent = open_agent(policy, deterministic=deterministic, vecnormalize=vecnormalize)
+    name = agent.facts["policy"]
+    with closing(make_simulator(known, even_slots(episodes, slots), settings=agent.settings(known))) as simulator:
+        observation_columns(simulator.observations.shape[1], known, f"the environment {known.env_id}")
+        with new_folder(out, overwrite=overwrite) as partial:
+            with (
+                metered(name, episodes * known.horizon, quiet=quiet) as meter,
+                agent.acting(simulator, seed) as behaviour,
+                _clipped(behaviour, known, name) as within,
+            ):
+                played = meter.play(simulator, within, starts, label)
+            facts = {
+                **agent.facts,
+                "settings": dict(agent.settings(known)),
+                "seed": seed,
+                "episodes": len(played),
+                "returns": return_range(played),
+            }
+            dataset = recorded_dataset(played, known, source=name)
+            write_folder(
+                dataset,
+                partial,
+                out.name,
+                description=f"{episodes} episodes of {known.name} by {name}, collected by himatch {__version__}.",
+                seeds=starts,
+                metadata={
+                    "algorithm_name": agent.facts.get("algorithm", name),
+                    **recording_metadata({"collected": facts}),
+                },
+            )
+    dataset.source = str(out)
+    return dataset
+
+
+@contextmanager
+def _clipped(behaviour: Behaviour, task: Task, name: str) -> Iterator[Behaviour]:
+    """Actions within the task's range, because some environments punish what they then cut; says how many were not."""
+    if task.action_low is None or task.action_high is None:
+        yield behaviour
+        return
+    low, high = (np.asarray(bound, dtype=np.float32) for bound in (task.action_low, task.action_high))
+    outside = total = 0
+
+    def clipped(observations: NDArray[np.float64], episodes: NDArray[np.int64], steps: NDArray[np.int64]) -> ArrayLike:
+        nonlocal outside, total
+        actions = np.asarray(behaviour(observations, episodes, steps), dtype=np.float32)
+        within = np.clip(actions, low, high)
+        playing = episodes >= 0
+        outside += int((within != actions)[playing].sum())
+        total += actions[playing].size
+        return within
+
+    yield clipped
+    if outside:
+        note(f"{outside / total:.1%} of the action values of {name} were clipped to the range of task {task.name}")

@@ -1,0 +1,1 @@
+"""Evaluation: how well rollouts match their targets."""

@@ -1,0 +1,177 @@
+"""Many targets at once: which ones, how each came out, and what that amounts to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from himatch._runtime.files import write_json
+from himatch._runtime.tensors import versions
+from himatch.divergences import summarize
+from himatch.errors import TargetError
+from himatch.evaluation.match import Environment
+from himatch.evaluation.result import MatchResult
+from himatch.rollout import Conditioning
+from himatch.runs.folder import EVALUATION
+from himatch.targets import Asked, Demonstration, Shifted, Target, parse_target
+
+if TYPE_CHECKING:
+    from himatch.policy import Policy
+
+SHIFTS = (-3, -2, -1, 0, 1, 2, 3)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """Results of several targets with their groups."""
+
+    policy: Policy
+    groups: tuple[str, ...]
+    results: tuple[MatchResult, ...]
+    episodes: int
+    seed: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, in built-in types."""
+        asked = {"episodes": self.episodes, "seed": self.seed}
+        rows = [{"group": group} | r.as_json() | asked for group, r in zip(self.groups, self.results, strict=True)]
+        first = self.results[0]
+        return {
+            "feature": first.frame.feature.name,
+            "conditioning": first.conditioning,
+            "targets": rows,
+            "summary": self.summary,
+            "provenance": {
+                "run": self.policy.folder.name,
+                "method": self.policy.description["method"],
+                "seeds": list(self.policy.seeds),
+                "data": self.policy.description["data"],
+                "task": self.policy.task.name,
+                "env_id": None if first.replay is None else first.replay.env_id,
+                "weights": self.policy.weights,
+                "temperature": self.policy.temperature if self.policy.agent.policy.sampled else None,
+                "versions": versions(),
+            },
+        }
+
+    @cached_property
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Every group summed up, and where all targets ask for the same kind of thing, their ``total``."""
+        found = {name: self._summary(name) for name in dict.fromkeys(self.groups)}
+        if len({result.target.matches for result in self.results}) == 1:  # else they have no unit in common
+            found.setdefault("total", self._summary(None))
+        return found
+
+    def _summary(self, group: str | None) -> dict[str, Any]:
+        chosen = [r for g, r in zip(self.groups, self.results, strict=True) if group in (None, g)]
+        return asdict(summarize([[result.error_per_seed for result in chosen]]))
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name} {summed['mean']:.3f}" for name, summed in self.summary.items())
+        return f"Evaluation({self.policy.folder}, {len(self.results)} targets, mean error: {parts})"
+
+    def write(self, path: Path | None = None) -> Path:
+        """Write ``evaluation.json``, into the run folder unless told otherwise."""
+        out = path or self.policy.folder / EVALUATION
+        write_json(out, self.as_json())
+        return out
+
+
+def evaluate(
+    policy: Policy,
+    targets: str | Sequence[tuple[str, Asked]] = "heldout",
+    *,
+    episodes: int = 20,
+    conditioning: Conditioning = "open",
+    feature: str | None = None,
+    seed: int = 0,
+    env: Environment | None = None,
+    threads: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Match many targets and sum up: what :func:`named_targets` knows by a name, or ``(group, target)`` pairs."""
+    pairs = named_targets(policy, targets) if isinstance(targets, str) else _pairs(targets)
+    results = policy.match_all(
+        [target for _, target in pairs],
+        episodes=episodes,
+        conditioning=conditioning,
+        feature=feature,
+        seed=seed,
+        env=env,
+        threads=threads,
+        progress=progress,
+    )
+    return Evaluation(policy, tuple(group for group, _ in pairs), tuple(results), episodes, seed)
+
+
+def _pairs(targets: Sequence[tuple[str, Asked]]) -> list[tuple[str, Asked]]:
+    pairs = [pair for pair in targets if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)]
+    if len(pairs) != len(targets):
+        raise TargetError('targets are pairs of a group and a target, such as ("slow", "normal(1,0.2)")')
+    return pairs
+
+
+def middle(summary: Mapping[str, Any]) -> str:
+    """``0.094 (0.088 to 0.101)``: the interquartile mean of a summary, with its interval where seeds tell one."""
+    iqm, low, high = (summary[name] for name in ("iqm", "low", "high"))
+    return f"{iqm:.3f}" if low is None else f"{iqm:.3f} ({low:.3f} to {high:.3f})"
+
+
+def named_targets(policy: Policy, name: str) -> list[tuple[str, Target]]:
+    """``heldout``, ``shift``, ``synthetic`` (six spread over the data), or a file with one target a line.
+
+    A line is an expression, or a group and an expression separated by a bar; ``#`` starts a comment.
+    """
+    if name in ("heldout", "shift"):
+        held_out = policy.held_out
+        if held_out is None or len(held_out) == 0:
+            raise TargetError(f"{policy.folder} has no held-out episodes; train with the paper's split, or name a file")
+        demos = [
+            (group, Demonstration.held_out(episode, group, i))
+            for i, (episode, group) in enumerate(zip(held_out, policy.groups, strict=True))
+        ]
+        if name == "heldout":
+            return list(demos)
+        return [(f"{group} {s:+d}", Shifted(demo, s)) for group, demo in demos for s in SHIFTS]
+    if name == "synthetic":
+        return [("synthetic", target) for target in _spread(policy)]
+    return _read(Path(name), policy)
+
+
+def _spread(policy: Policy) -> list[Target]:
+    """Four Gaussians and two mixtures inside what the data covers, as the paper's are for its three tasks."""
+    bins = policy.reference().context.bins
+    if bins.dimensions > 1:
+        raise TargetError("synthetic targets are made for one feature; write your own into a file with joint(A, B)")
+    low, high = bins.low[0], bins.high[0]
+    means = [low + part * (high - low) for part in (0.3, 0.45, 0.6, 0.75)]
+    width = (high - low) / 16
+    one = [f"normal({mean:.4g},{width:.4g})" for mean in means]
+    two = [f"0.5*{one[0]}+0.5*{one[2]}", f"0.5*{one[1]}+0.5*{one[3]}"]
+    return [parse_target(text) for text in (*one, *two)]
+
+
+def _read(path: Path, policy: Policy) -> list[tuple[str, Target]]:
+    if not path.is_file():
+        raise TargetError(f"targets are heldout, shift, synthetic or a file; there is no file {path}")
+    found: list[tuple[str, Target]] = []
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as reason:
+        raise TargetError(f"{path}: cannot be read ({reason})") from None
+    for number, line in enumerate(lines, start=1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        group, bar, expression = text.partition("|")
+        try:
+            target = policy.target(expression.strip() if bar else text)
+        except TargetError as reason:
+            raise TargetError(f"{path}, line {number}: {reason}") from None
+        found.append((group.strip() if bar else path.stem, target))
+    if not found:
+        raise TargetError(f"{path} holds no targets; write one expression a line")
+    return found

@@ -1,0 +1,163 @@
+"""How well rollouts match a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch._runtime.files import check_picture
+from himatch.divergences import energy_distance, wasserstein_bins, wasserstein_joint
+from himatch.simulation.replay import Replay
+from himatch.targets import Context, Target
+from himatch.types import Array, Trajectory
+
+
+@dataclass(frozen=True, eq=False)
+class MatchResult:
+    """Rollouts of K seeds under one target, E each, and how they compare with it.
+
+    ``features[k][e]`` is ``(T, d)``; ``returns`` and ``lengths`` are ``(K, E)``. ``w1`` and ``energy`` are means over
+    seeds of the distance between a seed's rollouts, pooled, and the target; ``w1_per_seed`` has each.
+    """
+
+    target: Target
+    frame: Context
+    conditioning: str
+    seeds: tuple[int, ...]
+    features: tuple[tuple[Array, ...], ...]
+    returns: NDArray[np.float64]
+    lengths: NDArray[np.int64]
+    terminated: NDArray[np.bool_]
+    example: Trajectory
+    """The first rollout of the first seed."""
+    reference: float | None = None
+    """W1 of the nearest mixture of training episodes, for distributions."""
+    outside: float = 0.0
+    """Part of the target that lies outside what the training episodes cover."""
+    replay: Replay | None = None
+    """How the first rollout is played again, to be filmed."""
+
+    def pooled(self, seed: int) -> Array:
+        """All feature rows of one seed's rollouts, ``(n, d)``."""
+        return np.concatenate(self.features[seed])
+
+    @cached_property
+    def values(self) -> Array:
+        """Feature values of the target that rollouts are compared with, ``(n, d)``."""
+        return self.target.compared(self.frame)
+
+    @cached_property
+    def w1_per_seed(self) -> NDArray[np.float64]:
+        """Wasserstein-1 between each seed's pooled histogram and the target's, in feature units, joint in n-D."""
+        return np.array([w1(self.pooled(k), self.values, self.frame) for k in range(len(self.seeds))])
+
+    @property
+    def w1(self) -> float:
+        """Mean over seeds of W1."""
+        return float(self.w1_per_seed.mean())
+
+    @cached_property
+    def energy_per_seed(self) -> NDArray[np.float64]:
+        """Energy distance on the same bins."""
+        frame = self.frame
+        goal, mass = frame.bins.joint(self.values)
+        found = [frame.bins.joint(self.pooled(k)) for k in range(len(self.seeds))]
+        return np.array([energy_distance(points, goal, weights, mass) for points, weights in found])
+
+    @property
+    def energy(self) -> float:
+        """Mean over seeds of the energy distance."""
+        return float(self.energy_per_seed.mean())
+
+    @cached_property
+    def beyond(self) -> float:
+        """Part of the rollouts' steps that lie beyond all bins; W1 and energy count them in the last one."""
+        rows = np.concatenate([self.pooled(k) for k in range(len(self.seeds))])
+        bins = self.frame.bins
+        return float(((rows < bins.low) | (rows > bins.high)).any(axis=1).mean())
+
+    @cached_property
+    def asked(self) -> NDArray[np.float64]:
+        """The total, or the last value, that a target of one asks for, ``(d,)``."""
+        return _of_whole(self.target.matches, self.values)
+
+    @cached_property
+    def reached(self) -> NDArray[np.float64]:
+        """The same of every rollout, ``(K, E, d)``."""
+        return np.array([[_of_whole(self.target.matches, phi) for phi in seed] for seed in self.features])
+
+    @cached_property
+    def error_per_seed(self) -> NDArray[np.float64]:
+        """What the target asks to be small: W1, or the distance of the mean total or of the mean last value."""
+        if self.target.matches == "distribution":
+            return self.w1_per_seed
+        distances: NDArray[np.float64] = np.linalg.norm(self.reached.mean(axis=1) - self.asked, axis=1)
+        return distances
+
+    @property
+    def error(self) -> float:
+        """Mean over seeds of that."""
+        return float(self.error_per_seed.mean())
+
+    def __repr__(self) -> str:
+        reference = "" if self.reference is None else f", reference {self.reference:.3f}"
+        measure = "w1" if self.target.matches == "distribution" else "error"
+        return (
+            f"MatchResult({self.target.name}: {measure} {self.error:.3f}{reference}, return {self.returns.mean():.0f}, "
+            f"{self.returns.size} rollouts, {self.conditioning})"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers, in built-in types; of the rollouts there are means."""
+        return {
+            "name": self.target.name,
+            "w1": self.w1,
+            "w1_per_seed": self.w1_per_seed.tolist(),
+            "energy": self.energy,
+            "error": self.error,
+            "return_mean": float(self.returns.mean()),
+            "length_mean": float(self.lengths.mean()),
+            "reference": self.reference,
+            "outside": self.outside,
+            "beyond": self.beyond,
+        }
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw the target's and the rollouts' histograms over one another."""
+        check_picture(Path(path))
+        from himatch.viz.match_plot import plot_match  # matplotlib is slow to import
+
+        return plot_match(self, Path(path))
+
+    def video(self, path: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Path:
+        """Film the first rollout of the first seed beside what it achieves: .mp4 (by ffmpeg), .gif or .webp.
+
+        ``progress`` gets the number of pictures done and to do.
+        """
+        from himatch.viz.film import film
+
+        return film(self, Path(path), progress=progress)
+
+
+def w1(rows: Array, values: Array, frame: Context) -> float:
+    """W1 between the histograms of two samples ``(n, d)``: on bins in one dimension, over occupied cells in several."""
+    bins = frame.bins
+    if bins.dimensions == 1:
+        return float(wasserstein_bins(bins.histogram(rows), bins.histogram(values), bins.widths)[0])
+    points, weights = bins.joint(rows)
+    goal, mass = bins.joint(values)
+    return wasserstein_joint(points, goal, weights, mass)
+
+
+def _of_whole(matches: str, phi: Array) -> NDArray[np.float64]:
+    """What is asked of an episode as a whole: the total of a feature, or its last value."""
+    found: NDArray[np.float64] = (
+        phi.sum(axis=0, dtype=np.float64) if matches == "return" else phi[-1].astype(np.float64)
+    )
+    return found

@@ -1,0 +1,72 @@
+"""At which temperature a Gaussian head acts: the one that matches training episodes best.
+
+Held-out ones have no say, so that they still judge it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from himatch.data.split import ranked_groups
+from himatch.policy import Policy
+from himatch.targets import EpisodeReference, Target
+
+GROUP = 5  # episodes each: the best, those in the middle, and some spread over all
+ROLLOUTS = 5  # of every seed for each of these episodes
+START = 1  # other initial states than those of the evaluation that follows
+TEMPERATURES = (0.0, 0.5, 0.7, 0.85, 1.0)  # the spread that a network learns holds its own errors, too
+
+Progress = Callable[[int, int], None]
+
+
+def some_episodes(reference: EpisodeReference) -> list[int]:
+    """The five with the largest total of the feature, the five in the middle of that order, five spread over others."""
+    totals = reference.totals.sum(axis=1)
+    ranked, order = ranked_groups(totals, GROUP), np.argsort(totals, kind="stable")
+    chosen = list(dict.fromkeys([*ranked["best"].tolist(), *ranked["middle"].tolist()]))
+    others = order[~np.isin(order, chosen)]
+    spread = np.linspace(0, len(others) - 1, min(GROUP, len(others))).round().astype(int)
+    return chosen + [int(episode) for episode in others[spread]]
+
+
+def training_scores(
+    policy: Policy,
+    targets: Sequence[Target],
+    feature: str | None = None,
+    *,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> dict[float, list[float]]:
+    """Mean W1 of every seed to the targets at each temperature; without a Gaussian head there is one."""
+    before = policy.temperature
+    tried = TEMPERATURES if policy.agent.policy.sampled else (before,)
+    scores: dict[float, list[float]] = {}
+    try:
+        for number, policy.temperature in enumerate(tried):
+            told = part_of(progress, number, len(tried))
+            results = policy.match_all(
+                targets, episodes=ROLLOUTS, feature=feature, seed=START, threads=threads, progress=told
+            )
+            scores[policy.temperature] = np.mean([result.w1_per_seed for result in results], axis=0).tolist()
+    finally:
+        policy.temperature = before
+    return scores
+
+
+def rule(targets: Sequence[Target]) -> str:
+    """What :func:`training_scores` are, in words."""
+    return f"mean W1 to {len(targets)} training episodes, {ROLLOUTS} rollouts each"
+
+
+def best_temperature(scores: dict[float, list[float]]) -> float:
+    """The one with the lowest mean over all seeds."""
+    return min(scores, key=lambda temperature: float(np.mean(scores[temperature])))
+
+
+def part_of(progress: Progress | None, number: int, parts: int) -> Progress | None:
+    """Progress of one of several equal parts of the work."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(number * total + done, parts * total)

@@ -1,0 +1,94 @@
+"""Which seed of a run is bundled, and at which temperature a Gaussian head acts.
+
+Both are chosen on training episodes, so that held-out ones still judge them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch._runtime.files import read_rows, reading
+from himatch.errors import HimatchError
+from himatch.evaluation.temperature import Progress, best_temperature, rule, some_episodes, training_scores
+from himatch.methods.baselines import TaskMethod
+from himatch.methods.paper import LearnedMethod
+from himatch.policy import Policy
+from himatch.runs import folder as files
+from himatch.targets import EpisodeReference, Samples
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The seed, the rule that chose it, and what that rule says of every seed: the lowest score wins.
+
+    ``temperature`` is the one with the lowest mean score of all seeds, where the head is Gaussian.
+    """
+
+    seed: int
+    rule: str
+    scores: dict[int, float]
+    temperature: float | None = None
+
+
+def choose_seed(policy: Policy, feature: str | None = None, progress: Progress | None = None) -> Choice:
+    """The seed (and temperature) with the lowest mean W1 to some training episodes.
+
+    A run folder keeps the matched feature of training episodes but not their states, so that methods that are told
+    states are judged by their loss.
+    """
+    sampled = policy.agent.policy.sampled
+    if len(policy.seeds) == 1 and not sampled:
+        return Choice(policy.seeds[0], "the only one", {})
+    if isinstance(policy.method, LearnedMethod | TaskMethod):
+        return _by_loss(policy)
+    reference = policy.reference(feature)
+    if not len(reference.lengths):
+        raise HimatchError(
+            f"{policy.folder} holds no training episodes to choose one of its seeds by; name it (--seed)"
+        )
+    targets = training_targets(reference)
+    scores = training_scores(policy, targets, feature, progress=progress)
+    if not sampled:
+        return _lowest(policy, rule(targets), scores[policy.temperature])
+    best = best_temperature(scores)
+    means = ", ".join(f"{temperature:g}: {np.mean(row):.4g}" for temperature, row in scores.items())
+    told = f"{rule(targets)}, at temperature {best:g}, the best of {means}"
+    return replace(_lowest(policy, told, scores[best]), temperature=best)
+
+
+def training_targets(reference: EpisodeReference) -> list[Samples]:
+    """Some training episodes as targets, as far as a run folder holds them."""
+    shown = {episode: episode_values(reference, episode) for episode in some_episodes(reference)}
+    return [Samples(values, f"training episode {episode}", len(values)) for episode, values in shown.items()]
+
+
+def episode_values(reference: EpisodeReference, episode: int) -> NDArray[np.float32]:
+    """The feature of an episode, step by step, ``(T, d)``: the centres of its bins."""
+    end = int(reference.lengths[: episode + 1].sum())
+    indices = reference.indices[end - int(reference.lengths[episode]) : end]
+    bins = reference.context.bins
+    return bins.centers[np.arange(bins.dimensions), indices].astype(np.float32)
+
+
+def _by_loss(policy: Policy) -> Choice:
+    """The loss of the weights that were kept, on training episodes where none were left to validate on."""
+    scores, kind = [], "validation"
+    for seed in policy.seeds:
+        path = files.seed_folder(policy.folder, seed) / files.METRICS
+        with reading(str(path)):
+            rows = read_rows(path)
+            if not rows:
+                raise HimatchError(f"{path} holds no losses to choose a seed by; name one (--seed)")
+            kind = kind if kind in rows[-1] else "loss"
+            losses = [float(row[kind]) for row in rows]
+            scores.append(min(losses) if policy.method.validated and kind == "validation" else losses[-1])
+    name = {"validation": "validation loss", "loss": "training loss"}[kind]
+    return _lowest(policy, f"{name}, since the run keeps no demonstrations", scores)
+
+
+def _lowest(policy: Policy, told: str, scores: list[float]) -> Choice:
+    best = int(np.argmin(np.nan_to_num(scores, nan=np.inf)))
+    return Choice(policy.seeds[best], told, dict(zip(policy.seeds, scores, strict=True)))

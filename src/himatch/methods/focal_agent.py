@@ -1,0 +1,123 @@
+"""FOCAL's agent: behaviour-regularised actor-critic (BRAC, Wu et al. 2019) with a value penalty, told a task."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from himatch.methods.agent import Batch, Widths
+from himatch.methods.baselines import FOCAL
+from himatch.methods.task_agent import TaskAgent
+from himatch.networks import squashed
+from himatch.networks.tasks import SquashedTaskPolicy
+from himatch.networks.transformer import ModelConfig, initialize
+from himatch.networks.values import ValueNetwork, held
+
+
+class FOCALAgent(TaskAgent):
+    """A stochastic policy, a clone of the behaviour, two critics and the slow copies that the critics learn from.
+
+    Everything learns in one step from one sum of losses, with gradients cut where a part must not learn from another's.
+    Values are in units of the reward's spread and of a single step: a policy that earns r at every step has value r.
+    """
+
+    method: FOCAL
+    policy: SquashedTaskPolicy
+
+    def __init__(self, method: FOCAL, config: ModelConfig, widths: Widths, seeds: tuple[int, ...]) -> None:
+        super().__init__(method, config, widths, seeds)
+        stack, hidden = len(seeds), (config.width,) * config.layers
+        valued = widths.observation + method.m + widths.action
+
+        def actor() -> SquashedTaskPolicy:
+            return SquashedTaskPolicy(stack, widths.observation, widths.action, method.m, hidden)
+
+        def critics() -> nn.ModuleList:
+            return nn.ModuleList(ValueNetwork(stack, valued, hidden) for _ in range(2))
+
+        self.policy, self.behaviour = actor(), actor()
+        self.critics, self.targets = critics(), critics()
+        self.log_alpha = nn.Parameter(torch.full((stack,), math.log(method.alpha)))
+        initialize(self, seeds)
+        self.targets.load_state_dict(self.critics.state_dict())
+        self.targets.requires_grad_(False)
+
+    def part_losses(self, part: str, batch: Batch) -> Tensor:
+        """The encoder's loss, or the clone's, ``(K,)``.
+
+        The clone's is its negative log-likelihood, weighted by its own variance (Seitzer et al. 2022): unweighted, it
+        would pay for errors in rare states, such as an episode's first, with a larger spread there and not mend them.
+        """
+        if part == "encoder":
+            return super().part_losses(part, batch)
+        assert batch.z is not None
+        mean, log_std = self.behaviour.gaussian(self.behaviour.told(batch.states[:, :, 0], batch.z[:, :, 0]))
+        likelihood = squashed.log_likelihood(mean, log_std, batch.actions[:, :, 0])
+        return -(likelihood * (2.0 * log_std.detach()).exp()).sum(-1).mean(1)
+
+    def settle(self, part: str, codes: Tensor | None) -> None:
+        """Begin as the clone, once that is learned."""
+        super().settle(part, codes)
+        if part == "behaviour":
+            self.policy.load_state_dict(self.behaviour.state_dict())
+
+    def training_losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The sum of all losses, and the error of the policy's most likely action, ``(K,)`` each."""
+        assert batch.z is not None
+        assert batch.next_states is not None
+        assert batch.noise is not None
+        states, actions, z = batch.states[:, :, 0], batch.actions[:, :, 0], batch.z[:, :, 0]
+        here_and_next = torch.cat([states, batch.next_states[:, :, 0]], dim=1), torch.cat([z, z], dim=1)
+        mean, log_std = self.policy.gaussian(self.policy.told(*here_and_next))
+        cloned = self.behaviour.gaussian(self.behaviour.told(*here_and_next))
+        divergence, next_divergence = squashed.divergence(mean, log_std, *cloned).sum(-1).chunk(2, dim=1)
+        noise = torch.cat(batch.noise.chunk(2, dim=-1), dim=1)
+        chosen, next_chosen = squashed.sample(mean, log_std, noise)[0].chunk(2, dim=1)
+        alpha = (1.0 - self.method.discount) * self.log_alpha.exp().detach().unsqueeze(1)
+
+        target = self.target(batch, next_chosen.detach(), alpha * next_divergence.detach())
+        known = torch.stack([critic(states, z, actions) for critic in self.critics], dim=1)
+        critic_loss = (known - target.unsqueeze(1)).square().mean(2).sum(1)
+
+        values = [held(critic, states, z, chosen) for critic in self.critics]
+        actor_loss = (alpha * divergence - torch.minimum(*values)).mean(1)
+
+        # Alpha rises while the policy is further from the behaviour than it may be, and falls while it is nearer.
+        alpha_loss = self.log_alpha * (self.method.target_divergence - divergence.detach().mean(1))
+        error = (torch.tanh(mean.chunk(2, dim=1)[0]) - actions).square().mean((1, 2))
+        return critic_loss + actor_loss + alpha_loss, error
+
+    @torch.no_grad()
+    def target(self, batch: Batch, next_actions: Tensor, penalty: Tensor) -> Tensor:
+        """What the critics learn, ``(K, B)``: reward and discounted value of the next state, less the penalty there."""
+        assert batch.z is not None
+        assert batch.rewards is not None
+        assert batch.next_states is not None
+        assert batch.goes_on is not None
+        values = [critic(batch.next_states[:, :, 0], batch.z[:, :, 0], next_actions) for critic in self.targets]
+        discount = self.method.discount
+        following = torch.minimum(*values) - penalty
+        return (1.0 - discount) * batch.rewards[:, :, 0] + discount * batch.goes_on[:, :, 0] * following
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """The slow critics follow."""
+        slow: list[Tensor] = list(self.targets.parameters())
+        fast: list[Tensor] = list(self.critics.parameters())
+        torch._foreach_lerp_(slow, fast, self.method.averaging)
+
+    def report(self, batch: Batch) -> dict[str, Tensor]:
+        """Beside the action error: values of logged actions, their range, the divergence and its weight."""
+        assert batch.z is not None
+        states, actions, z = batch.states[:, :, 0], batch.actions[:, :, 0], batch.z[:, :, 0]
+        values = torch.minimum(*(critic(states, z, actions) for critic in self.critics))
+        mine, cloned = (network.gaussian(network.told(states, z)) for network in (self.policy, self.behaviour))
+        return super().report(batch) | {
+            "value": values.mean(1),
+            "lowest_value": values.amin(1),
+            "highest_value": values.amax(1),
+            "divergence": squashed.divergence(*mine, *cloned).sum(-1).mean(1),
+            "alpha": self.log_alpha.exp(),
+        }

@@ -1,0 +1,149 @@
+"""What maps raw observations, actions and statistics to what the networks see; travels with the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from himatch.data import TrajectoryDataset
+from himatch.methods.support import Familiar
+from himatch.types import Array
+
+if TYPE_CHECKING:
+    from himatch.methods.agent import Batch
+
+
+Scaling = Literal["none", "standard", "histogram"]
+_FAMILIAR = "familiar."  # before the names of its tensors
+_BLOCK = 262_144  # rows looked at together
+
+
+@dataclass(frozen=True)
+class Normalizers:
+    """States and z become ``(x - mean) / std``, actions ``(a - middle) / half``: the task's range becomes [-1, 1].
+
+    What never moved in the data has an infinite deviation: nothing was learned of it, so it says nothing later either.
+    Rewards become ``r / std``: taking a mean from them would change what ending an episode is worth. Histograms have
+    something that knows what they were like in training.
+    """
+
+    state_mean: Tensor
+    state_std: Tensor
+    action_middle: Tensor
+    action_half: Tensor
+    z_mean: Tensor | None = None
+    z_std: Tensor | None = None
+    reward_std: Tensor | None = None
+    familiar: Familiar | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        train: TrajectoryDataset,
+        z: Array | None,
+        scaling: Scaling = "none",
+        bins: int = 1,
+        *,
+        rewarded: bool = False,
+    ) -> Normalizers:
+        """Take means and deviations from training episodes, the action range from the task (or the data).
+
+        ``rewarded`` methods see rewards too.
+        """
+        packed, steps = train.packed, train.steps
+        low, high = action_range(train)
+        mean, std = _moments(steps, partial(train.blocks, packed.observations, _BLOCK))
+        z_mean, z_std, reward_std = None, None, None
+        if z is not None and scaling == "standard":
+            z_mean, z_std = _moments(len(z), partial(_slices, z))
+        elif z is not None and scaling == "histogram":
+            z_mean, z_std = torch.zeros(z.shape[1]), torch.full((z.shape[1],), bins**-0.5)
+        if rewarded and packed.rewards is not None:
+            _, reward_std = _moments(steps, partial(train.blocks, packed.rewards[:, None], _BLOCK))
+            reward_std = torch.where(reward_std.isinf(), 1.0, reward_std)  # every step is worth the same, not nothing
+        return cls(mean, std, _tensor((low + high) / 2), _tensor((high - low) / 2), z_mean, z_std, reward_std)
+
+    def to(self, device: torch.device) -> Normalizers:
+        """The same on another device."""
+        return Normalizers.of({name: tensor.to(device) for name, tensor in self.tensors().items()})
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Normalise a raw batch."""
+        return batch._replace(
+            states=self.states(batch.states),
+            actions=(batch.actions - self.action_middle) / self.action_half,
+            z=None if batch.z is None else self.z(batch.z),
+            targets=None if batch.targets is None else self.states(batch.targets),
+            next_states=None if batch.next_states is None else self.states(batch.next_states),
+            rewards=None if batch.rewards is None or self.reward_std is None else batch.rewards / self.reward_std,
+        )
+
+    def states(self, states: Tensor) -> Tensor:
+        """Normalise observations."""
+        return (states - self.state_mean) / self.state_std
+
+    def z(self, z: Tensor) -> Tensor:
+        """Normalise statistics, where the method asks for it."""
+        return z if self.z_mean is None or self.z_std is None else (z - self.z_mean) / self.z_std
+
+    def told(self, z: Tensor, times: Tensor) -> Tensor:
+        """What a policy in use is told at these times: z without what goes beyond training, normalised."""
+        return self.z(z if self.familiar is None else self.familiar(z, times))
+
+    def raw_actions(self, actions: Tensor) -> Tensor:
+        """Back from [-1, 1] to the task's range."""
+        return actions * self.action_half + self.action_middle
+
+    def tensors(self) -> dict[str, Tensor]:
+        """By name, for a checkpoint."""
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "familiar"}
+        known = {} if self.familiar is None else {_FAMILIAR + k: t for k, t in self.familiar._asdict().items()}
+        return {name: tensor for name, tensor in (named | known).items() if tensor is not None}
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor]) -> Normalizers:
+        """From what :meth:`tensors` gave."""
+        known = {name.removeprefix(_FAMILIAR): t for name, t in tensors.items() if name.startswith(_FAMILIAR)}
+        named = {name: t for name, t in tensors.items() if not name.startswith(_FAMILIAR)}
+        return cls(**named, familiar=Familiar(**known) if known else None)
+
+
+def action_range(train: TrajectoryDataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Low and high of every action coordinate: the task's, or where it has none what the data spans."""
+    task, width = train.task, train.action_width
+    if task.action_low is not None and task.action_high is not None:
+        low, high = (
+            np.broadcast_to(np.asarray(b, dtype=np.float64), (width,)) for b in (task.action_low, task.action_high)
+        )
+        return low, high
+    blocks = [(block.min(axis=0), block.max(axis=0)) for block in train.blocks(train.packed.actions, _BLOCK)]
+    lows, highs = zip(*blocks, strict=True)
+    low, high = np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
+    slack = np.where(high > low, 0.0, 1.0)  # an action that never moves still needs a range
+    return low - slack, high + slack
+
+
+def _moments(count: int, blocks: Callable[[], Iterator[Array]]) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of the columns of so many rows, in double precision, a block at a time.
+
+    That of a column that never moves is infinite.
+    """
+    mean = sum(block.sum(axis=0, dtype=np.float64) for block in blocks()) / count
+    square = sum(((block - mean) ** 2).sum(axis=0) for block in blocks()) / count
+    std = np.sqrt(square)
+    return _tensor(mean), _tensor(np.where(std > 1e-6, std, np.inf))
+
+
+def _slices(rows: Array) -> Iterator[Array]:
+    return (rows[i : i + _BLOCK] for i in range(0, len(rows), _BLOCK))
+
+
+def _tensor(values: object) -> Tensor:
+    return torch.tensor(np.asarray(values), dtype=torch.float32)

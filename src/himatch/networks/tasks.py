@@ -1,0 +1,104 @@
+"""Networks that tell tasks apart and act on what they were told (Meta-BC, FOCAL; Appendix "Details of Baselines")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from himatch.networks import squashed
+from himatch.networks.heads import Head, PolicyNetwork
+from himatch.networks.stacked import MLP, Linear, dropout
+
+REPULSION = 0.1  # epsilon of the metric loss: what two tasks with the same embedding cost is its inverse
+
+
+class TaskEncoder(nn.Module):
+    """A deterministic embedding of single (s, a, r) steps; that of an episode is the mean over its steps."""
+
+    def __init__(self, stack: int, observation: int, action: int, m: int, hidden: Sequence[int]) -> None:
+        super().__init__()
+        self.mlp = MLP(stack, (observation + action + 1, *hidden, m))
+
+    def forward(self, states: Tensor, actions: Tensor, rewards: Tensor) -> Tensor:
+        """Normalised steps ``(K, ..., obs)``, ``(K, ..., act)`` and ``(K, ...)`` to ``(K, ..., m)``."""
+        embedding: Tensor = self.mlp(torch.cat([states, actions, rewards.unsqueeze(-1)], dim=-1))
+        return embedding.float()
+
+    @torch.no_grad()
+    def rescale(self, codes: Tensor) -> None:
+        """Move and scale embeddings so that these, ``(K, E, m)``, have mean zero and unit size.
+
+        The metric loss pushes tasks as far apart as it can; beside such numbers a policy would not see the state. One
+        factor for all coordinates leaves the geometry as it was learned.
+        """
+        last = self.mlp.layers[-1]
+        assert isinstance(last, Linear)
+        mean = codes.mean(1)
+        size = (codes - mean.unsqueeze(1)).square().mean((1, 2)).sqrt().clamp(min=1e-6).unsqueeze(1)
+        last.bias.copy_((last.bias - mean) / size)
+        last.weight.div_(size.unsqueeze(2))
+
+
+def metric_loss(codes: Tensor, tasks: Tensor) -> Tensor:
+    """FOCAL's distance-metric loss, ``(K,)``, of embeddings ``(K, C, m)`` and the numbers of their tasks, ``(K, C)``.
+
+    With d^2 the mean squared difference of two embeddings, pairs of one task cost d^2 and pairs of two tasks
+    1 / (d^2 + epsilon), the inverse power two; each kind of pair counts by its mean.
+    """
+    distance = (codes.unsqueeze(2) - codes.unsqueeze(1)).square().mean(-1)
+    same = tasks.unsqueeze(2) == tasks.unsqueeze(1)
+    alike = same & ~torch.eye(tasks.shape[1], dtype=torch.bool, device=tasks.device)
+    return _mean(distance, alike) + _mean(1.0 / (distance + REPULSION), ~same)
+
+
+def _mean(values: Tensor, chosen: Tensor) -> Tensor:
+    """Mean of the chosen of ``(K, C, C)``, zero where there are none."""
+    return (values * chosen).sum((1, 2)) / chosen.sum((1, 2)).clamp(min=1)
+
+
+class TaskPolicy(PolicyNetwork):
+    """Fully connected layers over a single state and what it is told; the past and the time do not reach it."""
+
+    def __init__(
+        self, stack: int, observation: int, action: int, z_width: int, hidden: Sequence[int], rate: float, head: Head
+    ) -> None:
+        super().__init__(head)
+        self.dropout = rate
+        widths = (observation + z_width, *hidden, self.outputs(action))
+        self.layers = nn.ModuleList(Linear(stack, a, b) for a, b in pairwise(widths))
+
+    def forward(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor) -> Tensor:
+        """Head outputs for every step; ``z`` is ``(K, B, N, k)`` or ``(K, B, 1, k)``."""
+        assert z is not None
+        return self.told(states, z.expand(*states.shape[:-1], -1))
+
+    def told(self, states: Tensor, z: Tensor) -> Tensor:
+        """Head outputs for states ``(K, ..., obs)``, each told its z ``(K, ..., k)``."""
+        x = torch.cat([states, z], dim=-1)
+        for layer in self.layers[:-1]:
+            x = dropout(torch.relu(layer(x)), self.dropout, self.training)
+        outputs: Tensor = self.layers[-1](x)
+        return outputs
+
+
+class SquashedTaskPolicy(TaskPolicy):
+    """An actor-critic's actor, a Gaussian squashed by tanh: stochastic in training, used by its middle action."""
+
+    def __init__(self, stack: int, observation: int, action: int, z_width: int, hidden: Sequence[int]) -> None:
+        super().__init__(stack, observation, action, z_width, hidden, 0.0, "gaussian")
+        self.sampled = False
+
+    def action(self, outputs: Tensor, noise: Tensor | None = None) -> Tensor:
+        """The squashed mean."""
+        return torch.tanh(self.gaussian(outputs)[0])
+
+    def loss(self, outputs: Tensor, actions: Tensor) -> Tensor:
+        """Squared error of the squashed mean, ``(K, B, N)``."""
+        return (self.action(outputs) - actions).square().mean(-1)
+
+    def gaussian(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and log standard deviation before squashing."""
+        return squashed.gaussian(outputs.float())

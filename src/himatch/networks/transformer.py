@@ -1,0 +1,149 @@
+"""The sequence policy: a causal transformer over (z, s, a) that predicts actions (Figure dt_visuals).
+
+Read it top to bottom: configuration, attention block, transformer, policy. There are no padding masks. In training a
+window lies inside an episode; at run time, for t < N, the tokens stand at positions 0..t and position t is read, and
+since attention is causal and the only position signal is the time-step embedding, what stands after it does not matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from himatch._runtime.settings import make_plain
+from himatch.errors import HimatchError
+from himatch.networks.heads import Head, PolicyNetwork
+from himatch.networks.stacked import Embedding, LayerNorm, Linear, draw, dropout
+
+Tokens = Literal["triples", "pairs"]
+
+STD = 0.02  # of the weights of transformers and of embeddings of time at first, as in GPT-2
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Size and form of the policy; the defaults are Table dt_hyper.
+
+    ``tokens`` are z, s and a as three tokens a step (the paper) or z added to the state token (two a step); ``head`` is
+    a deterministic tanh with squared error (the paper) or a Gaussian with log-likelihood.
+    """
+
+    context: int = 20
+    layers: int = 3
+    heads: int = 1
+    width: int = 128
+    dropout: float = 0.1
+    tokens: Tokens = "triples"
+    head: Head = "tanh"
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+        for name in ("context", "layers", "heads", "width"):
+            if getattr(self, name) < 1:
+                raise HimatchError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.width % self.heads:
+            raise HimatchError(f"width {self.width} cannot be divided among {self.heads} heads")
+        if not 0 <= self.dropout < 1:
+            raise HimatchError(f"dropout must be at least 0 and below 1, got {self.dropout}")
+        for name, known in (("tokens", get_args(Tokens)), ("head", get_args(Head))):
+            if getattr(self, name) not in known:
+                raise HimatchError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
+
+
+class Block(nn.Module):
+    """One layer of a GPT-2: attention and a four times wider ReLU network, both residual and normalised before."""
+
+    def __init__(self, stack: int, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.attention_norm = LayerNorm(stack, width)
+        self.qkv = Linear(stack, width, 3 * width, STD)
+        self.attention_out = Linear(stack, width, width, STD)
+        self.mlp_norm = LayerNorm(stack, width)
+        self.mlp_in = Linear(stack, width, 4 * width, STD)
+        self.mlp_out = Linear(stack, 4 * width, width, STD)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(K, B, L, width)`` to the same."""
+        stack, batch, length, width = x.shape
+        qkv = self.qkv(self.attention_norm(x)).view(stack * batch, length, 3, self.heads, width // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        rate = self.dropout if self.training else 0.0
+        attended = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=rate)
+        attended = attended.transpose(1, 2).reshape(stack, batch, length, width)
+        x = x + dropout(self.attention_out(attended), self.dropout, self.training)
+        hidden = torch.relu(self.mlp_in(self.mlp_norm(x)))
+        return x + dropout(self.mlp_out(hidden), self.dropout, self.training)
+
+
+class Transformer(nn.Module):
+    """A causal GPT-2 without position embeddings of its own; the residual stream stays in single precision."""
+
+    def __init__(self, stack: int, width: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.blocks = nn.ModuleList(Block(stack, width, heads, dropout) for _ in range(layers))
+        self.norm = LayerNorm(stack, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``(K, B, L, width)`` to the same; position i sees positions up to i."""
+        x = dropout(x, self.dropout, self.training)
+        for block in self.blocks:
+            x = block(x)
+        hidden: Tensor = self.norm(x)
+        return hidden
+
+
+class SequencePolicy(PolicyNetwork):
+    """``K`` policies that read (z, s, a, t) windows and give an action for every step.
+
+    ``z_width`` 0 is behavioural cloning without context: the z tokens are left out.
+    """
+
+    def __init__(
+        self, config: ModelConfig, observation: int, action: int, z_width: int, horizon: int, stack: int = 1
+    ) -> None:
+        super().__init__(config.head)
+        self.config, self.horizon, self.z_width = config, horizon, z_width
+        width = config.width
+        self.embed_time = Embedding(stack, horizon, width, STD)
+        self.embed_z = Linear(stack, z_width, width) if z_width else None
+        self.embed_state = Linear(stack, observation, width)
+        self.embed_action = Linear(stack, action, width)
+        self.embed_norm = LayerNorm(stack, width)
+        self.transformer = Transformer(stack, width, config.layers, config.heads, config.dropout)
+        self.predict = Linear(stack, width, self.outputs(action))
+
+    def forward(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor) -> Tensor:
+        """Head outputs for every step, ``(K, B, N, act)`` (Gaussian: ``2 act``), before tanh.
+
+        ``z`` (K, B, N, k) or (K, B, 1, k), ``states`` (K, B, N, obs), ``actions`` (K, B, N, act) in [-1, 1],
+        ``times`` (K, B, N) steps since the start of the episode.
+        """
+        time = self.embed_time(times.clamp(max=self.horizon - 1))
+        state = self.embed_state(states) + time
+        tokens = [state, self.embed_action(actions) + time]
+        if self.embed_z is not None and z is not None:
+            code = self.embed_z(z)
+            if self.config.tokens == "pairs":
+                tokens[0] = state + code
+            else:
+                tokens.insert(0, code + time)
+        x = torch.stack(tokens, dim=3).flatten(2, 3).float()
+        hidden = self.transformer(self.embed_norm(x))
+        # The action is read off the state token, which has seen z_t, s_t and everything before.
+        outputs: Tensor = self.predict(hidden[:, :, len(tokens) - 2 :: len(tokens)])
+        return outputs
+
+
+def initialize(module: nn.Module, seeds: tuple[int, ...]) -> None:
+    """Draw the weights of every model in the stack from its own seed.
+
+    Linear layers outside transformers (embeddings of z, s and a, heads, encoders) get PyTorch's default, as in the
+    public Decision Transformer. Its time embeddings start at unit size and drown the state; ours start small. A model's
+    weights depend on its seed alone, not on what it is stacked with.
+    """
+    draw(module, [torch.Generator().manual_seed(seed) for seed in seeds])

@@ -1,0 +1,179 @@
+"""From suites to work: which models have to be trained, and what each of them is then asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from himatch.errors import HimatchError
+from himatch.methods import METHODS, make_method
+from himatch.networks.heads import Head
+from himatch.reproduce.results import file_name, result_path
+from himatch.reproduce.suites import BUDGETS, Suite, find_suites, rows_of
+from himatch.rollout import CONDITIONINGS, objection
+from himatch.tasks import get_task, import_tasks
+
+OWN_HEAD = ("focal",)
+"""Methods with a head of their own, which are left out where another one is asked for."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user chose beside the suites."""
+
+    budget: str = "fast"
+    seeds: int | None = None
+    episodes: int | None = None
+    steps: int | None = None
+    tasks: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    conditioning: tuple[str, ...] = ("open",)
+    data: str | None = None
+    cache: str | None = None
+    device: str | None = None
+    threads: int = 0
+    all_variants: bool = False
+    head: str | None = None
+    imports: tuple[str, ...] = ()
+    """Python files or modules of one's own, with methods that are then known in every process of the benchmark."""
+
+    def __post_init__(self) -> None:
+        import_tasks(*self.imports)
+        if self.budget not in BUDGETS:
+            raise HimatchError(f"unknown budget {self.budget!r}; known are {', '.join(BUDGETS)}")
+        for name in self.methods:
+            if name not in METHODS:
+                raise HimatchError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
+        for name in self.conditioning:
+            if name not in CONDITIONINGS:
+                raise HimatchError(f"unknown conditioning {name!r}; known are {', '.join(CONDITIONINGS)}")
+        if self.head not in (None, *get_args(Head)):
+            raise HimatchError(f"unknown head {self.head!r}; known are {', '.join(get_args(Head))}")
+        for name in ("seeds", "episodes", "steps"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise HimatchError(f"{name} must be at least 1, got {value}")
+        if self.threads < 0:
+            raise HimatchError(f"threads must be 0 (all) or more, got {self.threads}")
+
+    @property
+    def seed_count(self) -> int:
+        """Seeds of every model."""
+        return self.seeds or BUDGETS[self.budget].seeds
+
+    @property
+    def rollouts(self) -> int:
+        """Rollouts of every target and seed."""
+        return self.episodes or BUDGETS[self.budget].rollouts
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a trained model is asked: one result file."""
+
+    suite: str
+    name: str
+    feature: str
+    conditioning: str
+
+    def answer(self, out: Path, task: str) -> Path:
+        """Where its result lies."""
+        return result_path(out, self.suite, task, self.name, self.feature, self.conditioning)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model and everything it is asked: trained once, for all suites that it serves.
+
+    An empty ``method`` trains nothing: the suite ``data`` only looks at the dataset.
+    """
+
+    task: str
+    dataset: str
+    split: str
+    method: str
+    settings: tuple[tuple[str, Any], ...]
+    overrides: tuple[tuple[str, Any], ...]
+    questions: tuple[Question, ...]
+
+    @property
+    def key(self) -> str:
+        """Name of the model's folder. A dataset is split one way by all suites, so that the split need not be in it."""
+        settings = (f"{name}={value}" for name, value in (*self.settings, *self.overrides))
+        return file_name(*filter(None, (self.dataset, self.method)), *settings, kept="-_.=")
+
+    def open_questions(self, out: Path) -> list[Question]:
+        """What no result below a benchmark's folder answers yet."""
+        return [q for q in self.questions if not q.answer(out, self.task).is_file()]
+
+    def as_json(self) -> str:
+        """Plain text, so that a job can travel to another process or machine."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Job:
+        """The job that travelled."""
+        content = json.loads(text)
+        content["questions"] = tuple(Question(**q) for q in content["questions"])
+        for name in ("settings", "overrides"):
+            content[name] = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in content[name])
+        return cls(**content)
+
+
+def plan_jobs(names: Sequence[str], options: Options) -> list[Job]:
+    """All jobs of some suites, each model once."""
+    suites = find_suites(tuple(names))
+    known = {task for suite in suites for task in suite.tasks}
+    for task in options.tasks:
+        if task not in known:
+            raise HimatchError(f"no chosen suite has the task {task!r}; they have {', '.join(sorted(known))}")
+    models: dict[str, Job] = {}
+    for suite in suites:
+        for task in suite.tasks:
+            if options.tasks and task not in options.tasks:
+                continue
+            for job in _jobs(suite, task, options):
+                before = models.get(job.key)
+                questions = job.questions if before is None else (*before.questions, *job.questions)
+                models[job.key] = replace(job, questions=tuple(dict.fromkeys(questions)))
+    if not models:
+        raise HimatchError(
+            "nothing is left to do: these suites have none of the chosen tasks and methods, or none that takes "
+            f"{' or '.join(options.conditioning)} conditioning{f' and the head {options.head}' if options.head else ''}"
+        )
+    return list(models.values())
+
+
+def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
+    dataset = suite.dataset.format(task=task)
+    if suite.targets == "dataset":
+        questions = tuple(Question(suite.name, "dataset", feature, "open") for feature in suite.features)
+        return [Job(task, dataset, suite.split, "", (), (), questions)]
+    jobs = []
+    for variant in rows_of(suite, options.budget, options.methods, all_variants=options.all_variants):
+        if options.head is not None and variant.method in OWN_HEAD:
+            continue
+        for feature in suite.features:
+            settings = {**variant.settings, **({"feature": feature} if variant.matched else {})}
+            method = make_method(variant.method, **settings)
+            asked = tuple(
+                Question(suite.name, variant.name, feature, conditioning)
+                for conditioning in options.conditioning
+                if objection(conditioning, method.statistic(get_task(task)), method) is None
+            )
+            if asked:
+                jobs.append(
+                    Job(
+                        task,
+                        dataset,
+                        suite.split,
+                        variant.method,
+                        tuple(sorted(settings.items())),
+                        tuple(sorted(variant.overrides.items())),
+                        asked,
+                    )
+                )
+    return jobs

@@ -1,0 +1,24 @@
+"""Report: the paper's tables and figures from the results of a benchmark, the paper's figures beside ours."""
+
+from himatch.reproduce.report.claims import CLAIMS, judge_claims
+from himatch.reproduce.report.paper import PaperFigure, PaperTable, paper_tables
+from himatch.reproduce.report.tables import Cell, Row, Table, build_tables
+from himatch.reproduce.report.verdicts import Claim, Finding
+from himatch.reproduce.report.writer import Written, read_failures, write_report
+
+__all__ = [
+    "CLAIMS",
+    "Cell",
+    "Claim",
+    "Finding",
+    "PaperFigure",
+    "PaperTable",
+    "Row",
+    "Table",
+    "Written",
+    "build_tables",
+    "judge_claims",
+    "paper_tables",
+    "read_failures",
+    "write_report",
+]

@@ -1,0 +1,114 @@
+"""What stands above and below a table: what was measured, on which data, with how much effort."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from himatch.reproduce.report.layouts import Layout
+from himatch.reproduce.results import JobResult
+
+HASH_DIGITS = 8
+MADE, D4RL, BROUGHT = "made by himatch", "D4RL file", "not made by himatch"
+# halfcheetah_medium_expert-v2.hdf5; what follows the stem may have been dropped on the way.
+_D4RL_FILE = re.compile(r"(halfcheetah|hopper|walker2d|ant)[-_]medium[-_]expert([-_]v\d)?\.hdf5")
+_D4RL_STEPS = 1_900_000  # they hold two million, some of which are held out; others may use the name
+
+
+@dataclass(frozen=True)
+class DataUsed:
+    """A dataset as a result names it."""
+
+    name: str
+    digest: str
+    origin: str
+    episodes: int | None
+    role: str = ""
+    """What it was used for, where that is not training."""
+
+    def __str__(self) -> str:
+        known = [self.role, self.origin, f"{self.episodes:,} episodes" if self.episodes else ""]
+        known.append(f"sha256 {self.digest[:HASH_DIGITS]}" if self.digest else "")
+        details = ", ".join(part for part in known if part)
+        return f"{self.name} ({details})" if details else self.name
+
+    @property
+    def is_papers(self) -> bool:
+        """Whether it is a set that the paper used: D4RL's medium-expert files."""
+        return self.origin == D4RL
+
+
+def data_used(results: Iterable[JobResult]) -> list[DataUsed]:
+    """The datasets of some results, each once: those trained on, then those that only gave targets."""
+    found = list(results)
+    trained_on = [_data(result.provenance.get("data") or {}) for result in found]
+    asked_for = [_data(entry, "targets") for result in found if (entry := result.provenance.get("target_data"))]
+    return list(dict.fromkeys([*trained_on, *asked_for]))
+
+
+def data_hash(result: JobResult) -> str:
+    """Which data a result stands on."""
+    return data_used([result])[0].digest
+
+
+def _data(entry: dict[str, Any], role: str = "") -> DataUsed:
+    name = str(entry.get("name") or "data not named")
+    made = entry.get("made_by_himatch")
+    theirs = _D4RL_FILE.fullmatch(name.lower()) is not None and int(entry.get("steps") or 0) > _D4RL_STEPS
+    origin = "" if made is None else MADE if made else D4RL if theirs else BROUGHT
+    return DataUsed(name, str(entry.get("hash") or ""), origin, entry.get("episodes"), role)
+
+
+def caption_of(layout: Layout, results: Sequence[JobResult]) -> str:
+    """What was measured, with how much effort, on which data."""
+    return " ".join((_measured(layout), effort(results), *_sources(layout, results)))
+
+
+def _measured(layout: Layout) -> str:
+    feature = layout.feature.replace("_", "-").replace("xy-velocity", "(x, y)-velocity")
+    if layout.measure == "return":
+        return (
+            "Returns of rollouts under held-out targets; nearest to the held-out episodes' own is best. D4RL's score "
+            "is 0 for a random policy and 100 for an expert."
+        )
+    targets = {
+        "synthetic": " Targets are the paper's six Gaussians and mixtures, in the listed order and shuffled.",
+        "shift": " Held-out targets are moved by -3 to 3 bin widths.",
+        "imitation": " The policy is shown the held-out episode's states and nothing else.",
+    }.get(layout.suite, "")
+    codes = " Codes have m = 16 numbers." if layout.option == "m=16" else ""
+    return f"Wasserstein-1 distance between the {feature} distributions of rollouts and target.{targets}{codes}"
+
+
+def effort(results: Sequence[JobResult]) -> str:
+    """Budget, seeds and rollouts in words."""
+    budgets = " and ".join(sorted({result.budget for result in results}))
+    played = [result for result in results if result.seeds]  # the suite "data" plays nothing
+    if not played:
+        return f"Budget {budgets}."
+    seeds, rollouts = _span(len(result.seeds) for result in played), _span(result.episodes for result in played)
+    return f"Budget {budgets}: {seeds} seeds, {rollouts} rollouts for each target and seed."
+
+
+def _span(numbers: Iterable[int]) -> str:
+    values = sorted(set(numbers))
+    return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"
+
+
+def _sources(layout: Layout, results: Sequence[JobResult]) -> tuple[str, ...]:
+    used = data_used(results)
+    named = f"Data: {'; '.join(map(str, used))}."
+    if not layout.published:
+        return named, "The paper made its data for this table with agents of its own: the data differ."
+    if all(data.is_papers for data in used):
+        return (named,)
+    return named, "The paper's figures stand on D4RL's medium-expert-v2 files: the data differ."
+
+
+def missing_note(rows: Sequence[tuple[str, list[str]]], tasks: Sequence[str]) -> str:
+    """Which jobs have left no result, in words; nothing where all have."""
+    nowhere = [name for name, missing in rows if len(missing) == len(tasks)]
+    partly = [f"{name} ({', '.join(missing)})" for name, missing in rows if 0 < len(missing) < len(tasks)]
+    return f"Missing: {'; '.join((*nowhere, *partly))}." if nowhere or partly else ""

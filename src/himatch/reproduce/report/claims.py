@@ -1,0 +1,101 @@
+"""What is claimed of the methods, as data, and what the results say to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from himatch.reproduce.report.tables import Table
+from himatch.reproduce.report.verdicts import Claim, Finding, Pick, TimeClaim, budget_of
+from himatch.reproduce.suites import usual_steps
+
+READING = (
+    "Claims compare mean W₁ (lower is better), averaged over tasks, with 95 % bootstrap intervals over seeds: the "
+    "numbers of the tables below. One holds where the order is right and the intervals are apart, and within noise "
+    "where they overlap. The intervals say nothing about other data or other targets. A claim that names no budget is "
+    "about fast, where that was run."
+)
+
+CDT, DT, BC = Pick("Categorical DT"), Pick("DT"), Pick("BC (no-context)")
+META_BC, FOCAL = Pick("Meta-BC"), Pick("FOCAL")
+PLANNED = Pick("Categorical DT", "planned")
+FAST = Pick("Categorical DT", budget="fast")
+LONGER = Pick("Categorical DT", budget="fast", steps=10 * (usual_steps("fast", "cdt") or 0))
+PAPER, PAPER_DT = Pick("Categorical DT", budget="paper"), Pick("DT", budget="paper")
+BY_CHANCE = tuple(Pick(row.method, by_chance=True) for row in (CDT, DT, BC, META_BC))
+BDT = Pick("BDT (m=16, N=50)")
+DT_X = (
+    *(Pick(f"{name} ({mode}, m=16)") for name in ("DT-AE", "DT-CPC") for mode in ("unsupervised", "joint", "frozen")),
+    Pick("DT-E2E (m=16)"),
+)
+
+CLAIMS: tuple[Claim | TimeClaim, ...] = (
+    Claim(
+        "xvel: CDT has the lowest average W₁ of CDT, DT, BC, Meta-BC and FOCAL",
+        "xvel_match_main",
+        CDT,
+        (DT, BC, META_BC, FOCAL),
+    ),
+    Claim(
+        "reward: CDT has the lowest average W₁ of CDT, DT, BC, Meta-BC and FOCAL",
+        "reward_match",
+        CDT,
+        (DT, BC, META_BC, FOCAL),
+    ),
+    Claim(
+        "synthetic: CDT has the lowest average W₁ of CDT, DT and BC (listed order)", "synthesized_smm", CDT, (DT, BC)
+    ),
+    Claim("zvel: CDT beats DT", "zvel_match_main", CDT, (DT,)),
+    Claim("cheetah-vel: CDT beats DT", "cheetah_vel_match_main", CDT, (DT,)),
+    Claim("ant-xy: CDT beats DT", "xyvel_match_main", CDT, (DT,)),
+    Claim("imitation, x-velocity: BDT (m=16, N=50) beats every DT-X with m=16", "unsupervised_xvel_16", BDT, DT_X),
+    Claim("imitation, reward: BDT (m=16, N=50) beats every DT-X with m=16", "unsupervised_reward", BDT, DT_X),
+    Claim("xvel: CDT's average W₁ is no worse than the paper's", "xvel_match_main", CDT, against="paper"),
+    Claim("cheetah-vel: CDT's average W₁ is no worse than the paper's", "cheetah_vel_match_main", CDT, against="paper"),
+    Claim(
+        "synthetic: with planned conditioning CDT comes within 1.5 times the episode mixture (listed order)",
+        "synthesized_smm",
+        PLANNED,
+        against="mixture",
+        factor=1.5,
+    ),
+    Claim("synthetic: planned conditioning beats open (CDT, listed order)", "synthesized_smm", PLANNED, (CDT,)),
+    Claim("zvel: planned conditioning beats open (CDT)", "zvel_match_main", PLANNED, (CDT,)),
+    Claim("shift, x-velocity: planned conditioning beats open (CDT)", "shift_xvel_match", PLANNED, (CDT,)),
+    Claim("shift, reward: planned conditioning beats open (CDT)", "shift_reward_match_full", PLANNED, (CDT,)),
+    Claim(
+        "halfcheetah xvel: CDT with the fast preset comes within 10 % of what ten times its steps reach",
+        "xvel_match_main",
+        FAST,
+        (LONGER,),
+        factor=1.1,
+        column="halfcheetah/total",
+    ),
+    TimeClaim("xvel: the fast preset trains CDT in at most 60 s a model", "xvel_match_main", FAST, 60.0),
+    Claim(
+        "halfcheetah xvel: with the paper budget CDT beats DT",
+        "xvel_match_main",
+        PAPER,
+        (PAPER_DT,),
+        column="halfcheetah/total",
+    ),
+    Claim(
+        "xvel: acting by chance CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
+        "xvel_match_main",
+        BY_CHANCE[0],
+        BY_CHANCE[1:],
+    ),
+    Claim(
+        "halfcheetah xvel: CDT with the paper budget beside CDT with fast",
+        "xvel_match_main",
+        PAPER,
+        (FAST,),
+        column="halfcheetah/total",
+        informs=True,
+    ),
+)
+
+
+def judge_claims(tables: Sequence[Table]) -> list[Finding]:
+    """Every claim with its verdict."""
+    by_label, budget = {table.label: table for table in tables}, budget_of(tables)
+    return [claim.judge(by_label, budget) for claim in CLAIMS]

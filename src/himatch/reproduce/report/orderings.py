@@ -1,0 +1,138 @@
+"""Which of the paper's orderings hold here: the method it proposes against every other of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from himatch.reproduce.report.layouts import AVERAGE, Column
+from himatch.reproduce.report.methods import canonical
+from himatch.reproduce.report.paper import paper_tables
+from himatch.reproduce.report.runs import HELD_OUT, Run
+from himatch.reproduce.report.scores import Score
+from himatch.reproduce.report.tables import Cell, Table
+from himatch.reproduce.report.verdicts import Verdict, budget_of, compare
+
+MOST_NAMES = 6
+READING = (
+    "For each table, whether the difference between the method that the paper proposes and every other has the paper's "
+    "sign, on the average over the tasks run (returns: in each column, by distance to the held-out episodes' own)."
+)
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """One pair: whether the difference has the paper's sign."""
+
+    name: str
+    """The other method, with the column where the table has no average."""
+    verdict: Verdict
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Orderings:
+    """Those of a table."""
+
+    table: Table
+    pairs: tuple[Ordering, ...]
+
+    def named(self, *verdicts: Verdict) -> list[str]:
+        """The pairs with one of these verdicts."""
+        return [pair.name for pair in self.pairs if pair.verdict in verdicts]
+
+    @property
+    def score(self) -> str:
+        """``3 of 4``: how many of those that were run hold."""
+        held, ran = len(self.named("holds", "holds within noise")), len(self.pairs) - len(self.named("not run"))
+        return f"{held} of {ran}" if ran else "not run"
+
+    @property
+    def absent(self) -> str:
+        """Those that were not run; of many, how many."""
+        names = self.named("not run")
+        return ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} methods"
+
+    @property
+    def only(self) -> str:
+        """Which tasks were averaged, where not all of the paper's."""
+        complete = set(self.table.layout.tasks) <= set(self.table.tasks)
+        return "" if complete else f" ({' and '.join(self.table.tasks)} only)"
+
+    def __str__(self) -> str:
+        noisy = ", ".join(self.named("holds within noise"))
+        failed = (pair for pair in self.pairs if pair.verdict == "does not hold")
+        wrong = ", ".join(f"{pair.name} ({pair.remark})" if pair.remark else pair.name for pair in failed)
+        absent = self.absent if self.score != "not run" else ""
+        named = (("within noise", noisy), ("not", wrong), ("not run", absent))
+        return "; ".join((self.score, *(f"{words}: {names}" for words, names in named if names)))
+
+
+def judge_orderings(tables: Sequence[Table]) -> list[Orderings]:
+    """Each table's, with the budget that claims are about."""
+    budget = budget_of(tables)
+    return [Orderings(table, tuple(_pairs(table, budget))) for table in tables]
+
+
+def _pairs(table: Table, budget: str) -> list[Ordering]:
+    proposed, columns, pairs = table.layout.proposed, _columns(table), []
+    for rival in paper_tables()[table.label].methods:
+        if canonical(rival) == canonical(proposed) or rival == HELD_OUT:
+            continue
+        for column in columns:
+            name = rival if len(columns) == 1 else f"{rival} on {column.head} {column.title.lower()}"
+            judged = _judged(table, column, proposed, rival, budget)
+            pairs += [Ordering(name, *judged)] if judged is not None else []
+    return pairs
+
+
+def _columns(table: Table) -> list[Column]:
+    """The average; in a table of one task what would be averaged; of returns, which have none, all."""
+    averages = [column for column in table.columns if column.key == AVERAGE]
+    groups = table.layout.averaged[:1] or table.layout.groups
+    return averages or [column for column in table.columns if column.parts[0][1] in groups]
+
+
+def _judged(table: Table, column: Column, first: str, second: str, budget: str) -> tuple[Verdict, str] | None:
+    """Nothing where the paper does not order the two."""
+    i = table.columns.index(column)
+    papers, other_papers = (_papers(table, i, name) for name in (first, second))
+    if papers is None or other_papers is None or papers == other_papers:
+        return None
+    ours, other = (_ours(table, i, name, budget) for name in (first, second))
+    if ours is None or other is None:
+        return "not run", ""
+    return compare(ours, other) if papers < other_papers else compare(other, ours)
+
+
+def _papers(table: Table, i: int, method: str) -> float | None:
+    """The paper's figure, of returns the distance to the held-out episodes'; every row of a method has the same."""
+    rows = [
+        r for r in table.methods if canonical(method) in (canonical(r.name), None if r.run is None else r.run.method)
+    ]
+    figure = rows[0].cells[i].paper if rows else None
+    if table.layout.measure == "w1" or figure is None:
+        return None if figure is None else figure.mean
+    goal = next((row.cells[i].paper for row in table.rows if row.name == HELD_OUT), None)
+    return None if goal is None else abs(figure.mean - goal.mean)
+
+
+def _ours(table: Table, i: int, method: str, budget: str) -> Score | None:
+    row = table.row(Run(canonical(method), "open", budget))
+    cell = Cell() if row is None else row.cells[i]
+    if table.layout.measure == "w1" or cell.ours is None:
+        return cell.ours
+    return None if cell.reference is None else _distance(cell.ours, cell.reference.mean)
+
+
+def _distance(score: Score, goal: float) -> Score:
+    """How far a score lies from a goal, its interval with it; an interval around the goal reaches zero."""
+    ends = [abs(bound - goal) for bound in score.interval]
+    around = score.interval[0] <= goal <= score.interval[1]
+    known = score.mean_low is not None
+    return Score(
+        abs(score.mean - goal),
+        iqm=score.iqm,
+        mean_low=(0.0 if around else min(ends)) if known else None,
+        mean_high=max(ends) if known else None,
+    )

@@ -1,0 +1,64 @@
+"""Everything as CSV, one number a field: the cells of the tables, and the scores of every target and seed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, fields
+from itertools import islice, zip_longest
+
+from himatch.reproduce.report.scores import Score
+from himatch.reproduce.report.tables import Table
+from himatch.reproduce.results import JobResult
+
+CELLS = (
+    *("table", "suite", "feature", "measure", "row", "kind", "task", "group", "mean", "std", "iqm", "low", "high"),
+    *("count", "mean_low", "mean_high", "d4rl_score", "best", "paper_mean", "paper_std", "ratio"),
+)
+TARGETS = (
+    *("suite", "task", "feature", "method", "conditioning", "budget", "target", "group", "shift", "ordering", "seed"),
+    *("w1", "energy", "return", "length", "target_return", "reference", "outside"),
+)
+
+
+def cells_csv(tables: Sequence[Table]) -> str:
+    """One line for each cell of each table; missing numbers are empty."""
+    return _csv(CELLS, (line for table in tables for line in _cells(table)))
+
+
+def targets_csv(results: Sequence[JobResult]) -> str:
+    """One line for each target and seed."""
+    return _csv(TARGETS, (line for result in results for line in _targets(result)))
+
+
+def _cells(table: Table) -> Iterable[tuple[object, ...]]:
+    layout = table.layout
+    for row in table.rows:
+        for column, cell in zip(table.columns, row.cells, strict=True):
+            score = cell.ours
+            task, group = column.parts[0] if not column.is_average else ("", column.key)
+            numbers = astuple(score) if score else (None,) * len(fields(Score))
+            paper = cell.paper or (None, None)
+            yield (
+                *(table.label, layout.suite, layout.feature, layout.measure, row.name, row.kind, task, group),
+                *(*numbers, cell.normalized, int(cell.best), *paper, cell.ratio),
+            )
+
+
+def _targets(result: JobResult) -> Iterable[tuple[object, ...]]:
+    job = (result.suite, result.task, result.feature, result.method, result.conditioning, result.budget)
+    for target in result.targets:
+        place = (target.name, target.group, target.shift, target.ordering)
+        rolled = (target.w1, target.energy, target.returns, target.lengths)
+        # A task without rewards has no returns; the suite "data" has no seeds, for nothing is rolled out.
+        for seed, *scores in islice(zip_longest(result.seeds, *rolled), len(result.seeds)):
+            yield (*job, *place, seed, *scores, target.target_return, target.reference, target.outside)
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()

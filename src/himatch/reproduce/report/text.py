@@ -1,0 +1,90 @@
+"""Cells as text, the same in every format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from himatch.reproduce.report.scores import Score
+from himatch.reproduce.report.tables import Cell, Row, Table
+
+MISSING, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a row: its label, the texts of its cells, and which of them are best."""
+
+    label: str
+    texts: tuple[str, ...]
+    best: tuple[bool, ...]
+
+
+def number(value: float, table: Table) -> str:
+    """Distances as the paper prints them, returns without decimals."""
+    return f"{value:,.0f}" if table.layout.measure == "return" else f"{value:.3f}"
+
+
+def with_deviation(mean: float, std: float | None, table: Table) -> str:
+    """``0.633 ± 0.329``; a mean alone where there is no deviation."""
+    return number(mean, table) if std is None else f"{number(mean, table)} ± {number(std, table)}"
+
+
+def interval(score: Score, table: Table) -> str:
+    """``[0.281, 0.343]`` of the mean, where there is one."""
+    return _bounds(score.mean_low, score.mean_high, table)
+
+
+def with_interval(score: Score, table: Table) -> str:
+    """``0.310 [0.281, 0.343]``."""
+    return f"{number(score.mean, table)} {interval(score, table)}".rstrip()
+
+
+def ours(cell: Cell, table: Table) -> str:
+    """Mean and deviation; an average over tasks or groups has an interval instead."""
+    if cell.ours is None:
+        return MISSING
+    if cell.ours.std is None:
+        return with_interval(cell.ours, table)
+    return with_deviation(cell.ours.mean, cell.ours.std, table)
+
+
+def middle(cell: Cell, table: Table) -> str:
+    """Interquartile mean, with its interval where there is one."""
+    score = cell.ours
+    if score is None or score.iqm is None:
+        return ""
+    return f"{number(score.iqm, table)} {_bounds(score.low, score.high, table)}".rstrip()
+
+
+def ratio(cell: Cell) -> str:
+    """Ours by the paper's, as a factor."""
+    return "" if cell.ratio is None else f"{TIMES}{cell.ratio:.2f}"
+
+
+def paper(cell: Cell, table: Table) -> str:
+    """The paper's figure and the ratio."""
+    if cell.paper is None:
+        return ""
+    return f"{with_deviation(*cell.paper, table)} {ratio(cell)}".rstrip()
+
+
+def lines(row: Row, table: Table) -> list[Line]:
+    """A row as lines of text; lines that say nothing are left out."""
+    best = tuple(cell.best for cell in row.cells)
+    plain = (False,) * len(best)
+    below = [
+        Line("interquartile mean", tuple(middle(cell, table) for cell in row.cells), plain),
+        Line("D4RL score", tuple(score(cell) for cell in row.cells), plain),
+        Line("paper", tuple(paper(cell, table) for cell in row.cells), plain),
+    ]
+    first = Line(row.name, tuple(ours(cell, table) for cell in row.cells), best)
+    return [first, *(line for line in below if any(line.texts))]
+
+
+def score(cell: Cell) -> str:
+    """D4RL's normalised score."""
+    return "" if cell.normalized is None else f"{cell.normalized:.1f}"
+
+
+def _bounds(low: float | None, high: float | None, table: Table) -> str:
+    return "" if low is None or high is None else f"[{number(low, table)}, {number(high, table)}]"

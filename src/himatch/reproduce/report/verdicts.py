@@ -1,0 +1,231 @@
+"""How a claim is put to the results: which two numbers it compares, and what may be said of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from himatch.reproduce.report import text as wording
+from himatch.reproduce.report.captions import data_used
+from himatch.reproduce.report.layouts import AVERAGE, LAYOUTS
+from himatch.reproduce.report.methods import canonical
+from himatch.reproduce.report.runs import Run, main_budget
+from himatch.reproduce.report.scores import Score
+from himatch.reproduce.report.tables import REFERENCE, Cell, Row, Table
+from himatch.reproduce.results import JobResult
+
+Verdict = Literal["holds", "holds within noise", "does not hold", "not run", "information"]
+_LAYOUTS = {layout.label: layout for layout in LAYOUTS}
+
+
+class Side(NamedTuple):
+    """One of the numbers compared: whose it is, and the number with its interval."""
+
+    name: str
+    figure: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim, the numbers that decide it, and the verdict; ``remark`` qualifies it or says what is missing."""
+
+    claim: str
+    verdict: Verdict
+    ours: Side | None = None
+    other: Side | None = None
+    remark: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verdict} ({self.remark})" if self.remark else self.verdict
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A row that a claim is about; without a budget, that of the whole report."""
+
+    method: str
+    conditioning: str = "open"
+    budget: str | None = None
+    steps: int | None = None
+    by_chance: bool = False
+
+    def run(self, budget: str) -> Run:
+        """The run to look for."""
+        return Run(canonical(self.method), self.conditioning, self.budget or budget, self.steps, self.by_chance)
+
+    @property
+    def missing_name(self) -> str:
+        """How it is called where it was not run."""
+        steps = None if self.steps is None else f"{self.steps:,} steps"
+        conditioning = None if self.conditioning == "open" else self.conditioning
+        chance = "by chance" if self.by_chance else None
+        return ", ".join(filter(None, (self.method, conditioning, self.budget, steps, chance)))
+
+
+class Found(NamedTuple):
+    """What a pick led to."""
+
+    row: Row
+    cell: Cell
+    score: Score
+
+
+class Gap(NamedTuple):
+    """A pick that was not run, or not on some tasks."""
+
+    name: str
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """That a row's W1 lies below those of others, or is at most ``factor`` times the paper's or the reference's."""
+
+    text: str
+    table: str
+    ours: Pick
+    others: tuple[Pick, ...] = ()
+    against: Literal["methods", "paper", "mixture"] = "methods"
+    factor: float = 1.0
+    column: str = AVERAGE
+    informs: bool = False
+    """Whether the numbers are shown without a verdict."""
+
+    def judge(self, tables: Mapping[str, Table], budget: str) -> Finding:
+        """The verdict on some tables."""
+        table = tables.get(self.table)
+        if table is None:
+            return Finding(self.text, "not run", remark=f"suite {_LAYOUTS[self.table].suite} missing")
+        found = [_find(table, pick, budget, self.column) for pick in (self.ours, *self.others)]
+        gaps = [gap for gap in found if isinstance(gap, Gap)]
+        if gaps:
+            return Finding(self.text, "not run", remark=_missing(gaps))
+        (row, cell, score), *rivals = [cells for cells in found if isinstance(cells, Found)]
+        if self.against == "methods":
+            rival = _strongest(score, rivals, self.factor)
+            name, other = rival.row.name, rival.score
+        else:
+            name, given = _given(table, cell, self.against)
+            if given is None:
+                return Finding(self.text, "not run", remark=f"{name} has no figure for these tasks")
+            other = given
+        at_most = self.against != "methods" or self.factor != 1
+        verdict, remark = compare(score, other, self.factor, at_most=at_most)
+        scaled = "" if self.factor == 1 else f"; {wording.TIMES}{self.factor:g} is {self.factor * other.mean:.3f}"
+        sides = (
+            Side(row.name, wording.with_interval(score, table)),
+            Side(name + scaled, wording.with_interval(other, table)),
+        )
+        if self.informs:
+            return Finding(self.text, "information", *sides, f"{wording.TIMES}{score.mean / other.mean:.2f}")
+        remarks = (remark, _middle(score, other, table) if self.factor == 1 else "")
+        return Finding(self.text, verdict, *sides, "; ".join(filter(None, remarks)))
+
+
+@dataclass(frozen=True)
+class TimeClaim:
+    """That training took at most so many seconds for each model of a stack; the slowest task counts."""
+
+    text: str
+    table: str
+    ours: Pick
+    seconds: float
+
+    def judge(self, tables: Mapping[str, Table], budget: str) -> Finding:
+        """The verdict on some tables."""
+        row = tables[self.table].row(self.ours.run(budget)) if self.table in tables else None
+        timed = [] if row is None else [(_seconds(job), job) for job in row.jobs.values() if _seconds(job)]
+        if row is None or not timed:
+            return Finding(self.text, "not run", remark=f"{self.ours.missing_name} missing")
+        seconds, slowest = max(timed, key=lambda pair: pair[0])
+        seeds = len(slowest.seeds)
+        stack = "trained alone" if seeds == 1 else f"a stack of {seeds} seeds in {seconds:.0f} s"
+        ours = Side(f"{row.name} on {slowest.task}, {stack}", f"{seconds / seeds:.0f} s a model")
+        device = str(slowest.provenance.get("device") or "machine not named")
+        verdict: Verdict = "holds" if seconds / seeds <= self.seconds else "does not hold"
+        return Finding(self.text, verdict, ours, Side(f"limit; on {device}", f"{self.seconds:.0f} s a model"))
+
+
+def counted(findings: Iterable[Finding]) -> str:
+    """``5 hold, 2 hold within noise, 3 do not hold, 4 not run``."""
+    counts = Counter(finding.verdict for finding in findings)
+    words: Mapping[Verdict, str] = {"holds": "hold", "holds within noise": "hold within noise"}
+    words = {**words, "does not hold": "do not hold", "not run": "not run"}
+    return ", ".join(f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict])
+
+
+def budget_of(tables: Sequence[Table]) -> str:
+    """The budget that claims are about where they name none."""
+    return main_budget(row.run.budget for table in tables for row in table.rows if row.run is not None)
+
+
+def compare(ours: Score, other: Score, factor: float = 1.0, *, at_most: bool = False) -> tuple[Verdict, str]:
+    """Whether ours lies below the other's (times ``factor``), and by more than both intervals; and a remark."""
+    low, high = ours.interval
+    other_low, other_high = (factor * bound for bound in other.interval)
+    limit = factor * other.mean
+    right = ours.mean <= limit if at_most else ours.mean < limit
+    one_seed = ours.is_one_seed or other.is_one_seed
+    remark = "one seed: noise unknown" if one_seed else ""
+    if right:
+        return ("holds" if high < other_low and not one_seed else "holds within noise"), remark
+    return "does not hold", remark or ("" if low > other_high else "within noise")
+
+
+def _middle(ours: Score, other: Score, table: Table) -> str:
+    """Said where interquartile means are apart the other way round: a few targets then decide the mean.
+
+    Apart are intervals: without one, of one seed or of a figure that nobody ran, nothing is said.
+    """
+    if ours.low is None or ours.high is None or other.low is None or other.high is None:
+        return ""
+    apart = other.high < ours.low if ours.mean < other.mean else ours.high < other.low
+    figures = f"{wording.middle(Cell(ours), table)} and {wording.middle(Cell(other), table)}"
+    return f"interquartile means the other way round: {figures}" if apart else ""
+
+
+def _seconds(job: JobResult) -> float:
+    return float((job.provenance.get("training") or {}).get("seconds") or 0.0)
+
+
+def _find(table: Table, pick: Pick, budget: str, column: str) -> Found | Gap:
+    row, keys = table.row(pick.run(budget)), [c.key for c in table.columns]
+    if row is None:
+        return Gap(pick.missing_name, ())
+    needed = table.layout.tasks if column == AVERAGE else (column.split("/")[0],)
+    missing = tuple(task for task in needed if task not in row.jobs)
+    if missing:
+        return Gap(row.name, missing)
+    cell = row.cells[keys.index(column)]
+    if cell.ours is None or (column == AVERAGE and table.tasks != needed):
+        return Gap(row.name, ("an average over the paper's tasks alone",))
+    return Found(row, cell, cell.ours)
+
+
+def _missing(gaps: Sequence[Gap]) -> str:
+    """``walker2d missing`` where all lack the same, else who lacks what."""
+    if gaps[0].tasks and len({gap.tasks for gap in gaps}) == 1:
+        return f"{', '.join(gaps[0].tasks)} missing"
+    absent = [gap.name for gap in gaps if not gap.tasks]
+    parts = [f"{', '.join(absent)} missing"] if absent else []
+    parts += [f"{gap.name} without {', '.join(gap.tasks)}" for gap in gaps if gap.tasks]
+    return "; ".join(parts)
+
+
+def _strongest(score: Score, rivals: Sequence[Found], factor: float) -> Found:
+    """The rival that decides: the lowest mean if that is below ours, else the interval that comes nearest."""
+    lowest = min(rivals, key=lambda rival: rival.score.mean)
+    if factor * lowest.score.mean <= score.mean:
+        return lowest
+    return min(rivals, key=lambda rival: (rival.score.interval[0], rival.score.mean))
+
+
+def _given(table: Table, cell: Cell, against: str) -> tuple[str, Score | None]:
+    """A figure that nobody ran: the paper's for the same cell, or the reference's for the same targets and data."""
+    if against == "paper":
+        same = table.layout.published and all(data.is_papers for data in data_used(table.results))
+        name = "the paper" if same else "the paper, on other data"
+        return name, None if cell.paper is None else Score(cell.paper.mean)
+    return REFERENCE, cell.reference

@@ -1,0 +1,66 @@
+"""All files of a report, from results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from himatch._runtime.files import new_file
+from himatch.reproduce.report.contents import gather
+from himatch.reproduce.report.latex import latex
+from himatch.reproduce.report.markdown import markdown
+from himatch.reproduce.report.page import page
+from himatch.reproduce.report.spreadsheet import cells_csv, targets_csv
+from himatch.reproduce.report.tables import Table
+from himatch.reproduce.report.verdicts import Finding
+from himatch.reproduce.results import JobResult
+
+TITLE = "Hindsight information matching: the benchmark"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written where."""
+
+    folder: Path
+    tables: tuple[Table, ...]
+    findings: tuple[Finding, ...]
+    files: tuple[Path, ...]
+
+    @property
+    def page(self) -> Path:
+        """The file to open."""
+        return self.folder / "report.html"
+
+
+def write_report(
+    results: Sequence[JobResult], folder: str | Path, failures: Mapping[str, str] | None = None, *, title: str = TITLE
+) -> Written:
+    """Write ``report.html``, ``report.md``, ``tables.tex``, ``tables.csv``, ``targets.csv`` and ``figures/*.png``.
+
+    ``failures`` are jobs that left no result, with the reason in one line.
+    """
+    folder, contents = Path(folder), gather(results, failures or {}, title)
+    texts = {
+        "report.html": page(contents),
+        "report.md": markdown(contents),
+        "tables.tex": latex(contents.tables),
+        "tables.csv": cells_csv(contents.tables),
+        "targets.csv": targets_csv(contents.results),
+    }
+    files = [_write(folder / name, text.encode()) for name, text in texts.items()]
+    files += [_write(folder / "figures" / f"{p.name}.png", p.png) for some in contents.pictures.values() for p in some]
+    return Written(folder, tuple(contents.tables), tuple(contents.findings), tuple(files))
+
+
+def read_failures(folders: Sequence[str | Path]) -> dict[str, str]:
+    """What the benchmark noted of jobs that failed: the last line says why."""
+    found = [path for folder in folders for path in sorted(Path(folder).rglob("failures/*.txt"))]
+    return {path.stem: (path.read_text().strip().splitlines() or ["unknown"])[-1] for path in found}
+
+
+def _write(path: Path, content: bytes) -> Path:
+    with new_file(path) as partial:
+        partial.write_bytes(content)
+    return path

@@ -1,0 +1,148 @@
+"""What a job of the benchmark leaves behind: one small JSON file with every target's scores and its provenance."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from himatch._runtime.files import new_file, reading
+from himatch.errors import DataError
+from himatch.reproduce.suites import SUITES
+
+SCORES = "scores"  # folder of the result files below a benchmark's own
+# Decimals in a file. Shares are drawn, not computed with; a return has four digits before its point.
+_DECIMALS = {"returns": 3, "lengths": 3, "target_return": 3, "target": 5, "rollouts": 5}
+_USUAL_DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class TargetScore:
+    """One target: lists are per seed, means over the rollouts of that seed.
+
+    ``histograms`` hold bin edges per dimension, and the target's and the rollouts' shares (all seeds pooled): lists of
+    ``bins`` numbers in one dimension, lists of lists in two.
+    """
+
+    name: str
+    group: str
+    w1: list[float]
+    energy: list[float]
+    returns: list[float]
+    lengths: list[float]
+    target_return: float | None = None
+    reference: float | None = None
+    """W1 of the nearest mixture of training episodes."""
+    outside: float = 0.0
+    shift: float | None = None
+    """By how many bin widths the target was moved (suite ``shift``)."""
+    ordering: str | None = None
+    """``listed`` or ``shuffled`` (suite ``synthetic``)."""
+    histograms: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """One method on one task in one suite.
+
+    It has no returns where episodes were rewarded for different things: rollouts are rewarded for one of them only.
+    """
+
+    suite: str
+    task: str
+    method: str
+    """The paper's name with what distinguishes it: ``Categorical DT``, ``BDT (m=16, N=20)``."""
+    feature: str
+    conditioning: str
+    budget: str
+    seeds: list[int]
+    episodes: int
+    targets: list[TargetScore]
+    provenance: dict[str, Any]
+    """Data (name, hash, episodes, steps, where from), those of targets that come from elsewhere, training settings,
+    versions, dates, seconds of training and of rollouts."""
+
+    def __post_init__(self) -> None:
+        if self.suite in SUITES and SUITES[self.suite].mixes_rewards:
+            plain = [replace(target, returns=[], target_return=None) for target in self.targets]
+            object.__setattr__(self, "targets", plain)
+
+    def scores(self) -> list[list[float]]:
+        """W1 of every target, per seed."""
+        return [t.w1 for t in self.targets]
+
+
+def result_path(folder: Path, suite: str, task: str, method: str, feature: str, conditioning: str) -> Path:
+    """Where a result lies below a benchmark's folder."""
+    return folder / SCORES / f"{file_name(suite, task, method, feature, conditioning).lower()}.json"
+
+
+def file_name(*parts: str, kept: str = "-_.") -> str:
+    """Parts in a name that file systems take: letters, digits and what is ``kept``."""
+    return "".join(c if c.isalnum() or c in kept else "_" for c in "-".join(parts))
+
+
+def write_result(folder: Path, result: JobResult) -> Path:
+    """Write a result, whole or not at all: small, and a target a line, so that two files can be compared by eye."""
+    path = result_path(folder, result.suite, result.task, result.method, result.feature, result.conditioning)
+    content = asdict(result)
+    targets = [
+        {name: _short(value, name) for name, value in target.items() if value is not None}
+        for target in content.pop("targets")
+    ]
+    edges = [target["histograms"].get("edges") for target in targets]
+    if edges and edges[0] is not None and all(edge == edges[0] for edge in edges):
+        content["edges"] = edges[0]  # the bins are the model's: once is enough
+        for target in targets:
+            del target["histograms"]["edges"]
+    provenance = [f"{_dense(name)}: {_dense(value)}" for name, value in content.pop("provenance").items()]
+    lines = [f"{_dense(name)}: {_dense(value)}" for name, value in content.items()]
+    lines.append(_block('"provenance": {', provenance, "}"))
+    lines.append(_block('"targets": [', map(_dense, targets), "]"))
+    with new_file(path) as partial:
+        partial.write_text(_block("{", lines, "}", indent="\n ") + "\n")
+    return path
+
+
+def _block(start: str, entries: Iterable[str], end: str, indent: str = "\n  ") -> str:
+    """Entries a line each."""
+    return start + ",".join(f"{indent}{entry}" for entry in entries) + indent[:-1] + end
+
+
+def _dense(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _short(value: Any, name: str) -> Any:
+    """Without digits that nobody needs; whole numbers without a point."""
+    if isinstance(value, dict):
+        return {key: _short(entry, key) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_short(entry, name) for entry in value]
+    if not isinstance(value, float) or not math.isfinite(value):
+        return value
+    rounded = round(value, _DECIMALS.get(name, _USUAL_DECIMALS))
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def read_result(path: Path) -> JobResult:
+    """Read a result back."""
+    with reading(str(path)):
+        content = json.loads(path.read_text())
+        edges = content.pop("edges", None)
+        targets = [TargetScore(**target) for target in content.pop("targets")]
+        for target in targets if edges is not None else ():
+            target.histograms["edges"] = edges
+        return JobResult(**content, targets=targets)
+
+
+def read_results(folders: str | Path | Sequence[str | Path]) -> list[JobResult]:
+    """All results below a folder, or below several."""
+    folders = [folders] if isinstance(folders, (str, Path)) else folders
+    found = [path for folder in folders for path in sorted(Path(folder).rglob(f"{SCORES}/*.json"))]
+    if not found:
+        raise DataError(f"no results in {', '.join(map(str, folders))}; run himatch benchmark first")
+    return [read_result(path) for path in found]

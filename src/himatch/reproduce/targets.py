@@ -1,0 +1,67 @@
+"""The targets of each suite, from its split and task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from himatch.data import Split, TrajectoryDataset, label_split, named_split
+from himatch.errors import HimatchError
+from himatch.evaluation.evaluate import SHIFTS
+from himatch.reproduce.suites import HELD_OUT_VELOCITIES, SYNTHETIC, Suite
+from himatch.targets import Demonstration, Patched, Shifted, Synthetic, Target, parse_target
+
+SHUFFLE_SEED = 0
+PER_VELOCITY = 10
+UNIMODAL, PATCHWORKS = 5, 10
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A target with its place in a table."""
+
+    target: Target
+    group: str
+    shift: float | None = None
+    ordering: str | None = None
+
+
+def split_dataset(dataset: TrajectoryDataset, kind: str) -> Split:
+    """What is trained on and what is held out."""
+    if kind == "velocities":
+        return label_split(dataset, HELD_OUT_VELOCITIES, PER_VELOCITY)
+    return named_split(dataset, "none" if kind == "all" else kind)
+
+
+def suite_targets(suite: Suite, task: str, split: Split, additional: Callable[[], TrajectoryDataset]) -> list[Asked]:
+    """All targets of a suite; ``additional`` makes episodes beside the dataset, where a suite needs some."""
+    if suite.targets == "synthetic":
+        return _synthetic(task)
+    if suite.targets == "patchwork":
+        return _patchwork(additional())
+    pairs = enumerate(zip(split.held_out, split.groups, strict=True))
+    held_out = [Asked(Demonstration.held_out(episode, group, i), group) for i, (episode, group) in pairs]
+    if suite.targets == "shift":
+        return [replace(a, target=Shifted(a.target, s), shift=float(s)) for a in held_out for s in SHIFTS]
+    return held_out
+
+
+def _synthetic(task: str) -> list[Asked]:
+    if task not in SYNTHETIC:
+        raise HimatchError(f"the paper has no synthetic targets for {task}; it has some for {', '.join(SYNTHETIC)}")
+    listed = [parse_target(text) for text in SYNTHETIC[task]]
+    asked = [Asked(target, "synthetic", ordering="listed") for target in listed]
+    for target in listed:
+        assert isinstance(target, Synthetic)
+        shuffled = replace(target, shuffled=True, seed=SHUFFLE_SEED)
+        asked.append(Asked(shuffled, "synthetic (shuffled)", ordering="shuffled"))
+    return asked
+
+
+def _patchwork(extra: TrajectoryDataset) -> list[Asked]:
+    """Ten additional episodes of each behaviour: five of each alone, and ten that switch half-way."""
+    run = [Demonstration(e, f"run {i + 1}") for i, e in enumerate(extra.filter(lambda e: e.label == "run"))]
+    flip = [Demonstration(e, f"backflip {i + 1}") for i, e in enumerate(extra.filter(lambda e: e.label == "backflip"))]
+    alone = [Asked(target, "uni-modal") for target in (*run[:UNIMODAL], *flip[:UNIMODAL])]
+    pairs = zip(run[:PATCHWORKS], flip[:PATCHWORKS], strict=True)
+    return alone + [Asked(Patched(first, second, 500), "bi-modal") for first, second in pairs]

@@ -1,0 +1,76 @@
+"""The training episodes as a run folder keeps them, for each feature that rollouts may be scored on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from himatch._runtime.tensors import read_tensors, write_tensors
+from himatch.errors import HimatchError
+from himatch.runs.folder import EPISODES
+from himatch.statistics.bins import Bins
+from himatch.statistics.features import resolve_feature
+from himatch.targets import Context, EpisodeReference
+from himatch.tasks import Task
+
+
+def write_references(folder: Path, references: Iterable[EpisodeReference]) -> None:
+    """Write bin indices (a byte a step), lengths, totals and last values of every feature."""
+    tensors: dict[str, Tensor] = {}
+    for reference in references:
+        bins, name = reference.context.bins, reference.context.feature.name
+        tensors |= {
+            f"{name}/indices": torch.from_numpy(reference.indices).to(torch.uint8 if bins.count < 256 else torch.int16),
+            f"{name}/lengths": torch.from_numpy(reference.lengths),
+            f"{name}/totals": torch.from_numpy(reference.totals),
+            f"{name}/finals": torch.from_numpy(reference.finals),
+            f"{name}/range": torch.tensor([bins.low, bins.high], dtype=torch.float64),
+            f"{name}/shape": torch.tensor([bins.count, reference.context.horizon]),
+        }
+    write_tensors(folder / EPISODES, tensors)
+
+
+def read_reference(folder: Path, name: str, task: Task) -> EpisodeReference:
+    """What a run folder holds about one feature."""
+    feature = resolve_feature(name, task)
+    tensors = read_tensors(folder / EPISODES)
+    if f"{name}/indices" not in tensors:
+        known = ", ".join(_features(tensors))
+        raise HimatchError(
+            f"{folder} holds nothing about the feature {name!r} (only {known}); with the training data at hand, "
+            f"policy.add_reference(himatch.EpisodeReference.of(data, {name!r})) mends that"
+        )
+    part = {key.rpartition("/")[2]: value for key, value in tensors.items() if key.rpartition("/")[0] == name}
+    low, high = part["range"].tolist()
+    count, horizon = part["shape"].tolist()
+    context = Context(feature, Bins(tuple(low), tuple(high), count), horizon)
+    indices = part["indices"].to(torch.int16).numpy()
+    return EpisodeReference(context, indices, part["lengths"].numpy(), part["totals"].numpy(), part["finals"].numpy())
+
+
+def referenced_features(folder: Path) -> list[str]:
+    """Names of the features that a run folder knows the training episodes of."""
+    return _features(read_tensors(folder / EPISODES))
+
+
+def _features(tensors: Iterable[str]) -> list[str]:
+    return sorted({key.rpartition("/")[0] for key in tensors})
+
+
+def thin_references(folder: Path, out: Path, kept: int) -> None:
+    """Write ``kept`` of a run's episodes, evenly spaced, into another folder; all of them if there are no more."""
+    tensors = read_tensors(folder / EPISODES)
+    thinned = dict(tensors)
+    for key in tensors:
+        name, _, what = key.rpartition("/")
+        lengths = tensors[f"{name}/lengths"]
+        chosen = torch.linspace(0, len(lengths) - 1, min(kept, len(lengths))).round().long()
+        if what == "indices":
+            owner = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+            thinned[key] = tensors[key][torch.isin(owner, chosen)]
+        elif what in ("lengths", "totals", "finals"):
+            thinned[key] = tensors[key][chosen]
+    write_tensors(out / EPISODES, thinned)

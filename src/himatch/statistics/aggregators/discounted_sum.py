@@ -1,0 +1,48 @@
+"""Summation: the aggregator of the Decision Transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch.errors import HimatchError
+from himatch.statistics.aggregators.aggregator import check_gamma, discounted_sums
+from himatch.types import Array
+
+
+@dataclass(frozen=True)
+class DiscountedSum:
+    """``z_t = sum_i gamma^i phi_{t+i} / scale``; DT divides by the horizon so that z stays near one."""
+
+    kind: ClassVar[str] = "sum"
+    gamma: float = 1.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_gamma(self.gamma)
+        if not self.scale > 0:
+            raise HimatchError(f"the scale of a sum must be positive, got {self.scale}")
+
+    def fit(self, features: Iterable[Array]) -> DiscountedSum:
+        """Nothing to learn."""
+        return self
+
+    def width(self, dimensions: int) -> int:
+        """One sum per feature."""
+        return dimensions
+
+    def __call__(self, phi: Array) -> Array:
+        """Sums of the rest, ``(T, d)``."""
+        return (discounted_sums(phi, self.gamma) / self.scale).astype(np.float32)
+
+    def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
+        """The feature itself."""
+        return np.asarray(phi, dtype=np.float64)
+
+    def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The total, scaled; more than all may have been earned."""
+        return total / self.scale

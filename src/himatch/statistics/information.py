@@ -1,0 +1,170 @@
+"""Information statistics I^Phi: a feature and an aggregator together (Table him_summary).
+
+The functions at the end recover the five categories of the paper's table:
+
+====================  ==========================================  ==========================================
+category              statistic                                   preset
+====================  ==========================================  ==========================================
+goal-based            ``phi_T``                                   :func:`goal_based`
+multi-task            ``argmax_j sum gamma^t r_j(s_t, a_t)``      :func:`multi_task`
+return-based          ``sum gamma^t r_t``                         :func:`return_based` (DT)
+full trajectory       ``tau``                                     :func:`full_trajectory` (BDT, DT-X, FOCAL)
+distribution-based    ``histogram(phi_t, gamma)``                 :func:`distribution_based` (CDT)
+====================  ==========================================  ==========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from himatch.data import TrajectoryDataset
+from himatch.errors import DataError, note
+from himatch.statistics.aggregators import (
+    Aggregator,
+    BestTask,
+    DiscountedSum,
+    FinalValue,
+    Histogram,
+    Moments,
+    aggregator_from_spec,
+    aggregator_spec,
+)
+from himatch.statistics.bins import PAPER_BINS
+from himatch.statistics.features import Feature, of_each, resolve_feature
+from himatch.tasks import Task
+from himatch.types import Array, Trajectory
+
+
+@dataclass(frozen=True)
+class InformationStatistic:
+    """A fixed statistic: computed once for every step of the data, before training."""
+
+    feature: Feature
+    aggregator: Aggregator
+
+    def fit(self, dataset: Iterable[Trajectory]) -> InformationStatistic:
+        """The statistic with bin ranges and the like taken from training episodes; a word if it tells nothing."""
+        episodes = dataset if isinstance(dataset, Sequence) else list(dataset)  # a generator gives them only once
+        fitted = InformationStatistic(self.feature, self.aggregator.fit(of_each(self.feature, episodes)))
+        first: Array | None = None
+        for episode in episodes:  # as a rule no further than the first
+            z = fitted(episode)
+            if first is None:
+                fitted._check_anti_causal(self.feature(episode), z)
+                first = z[0]
+            if (z != first).any():
+                return fitted
+        if first is not None:
+            note(
+                f"what is told of the feature {self.feature.name!r} is the same at every step of all training "
+                "episodes, so it tells a policy nothing; choose a feature that varies"
+            )
+        return fitted
+
+    def _check_anti_causal(self, phi: Array, z: Array) -> None:
+        """Refuse an aggregator that sees the past: trained with it, a policy is told what no target tells it."""
+        half = len(phi) // 2
+        moved = phi.copy()
+        moved[:half] += 1.0 + np.ptp(phi)
+        slack = 1e-4 * max(1.0, float(np.abs(z).max()))
+        if not np.allclose(self._aggregated(moved)[half:], z[half:], rtol=0.0, atol=slack):
+            raise DataError(
+                f"aggregator {self.aggregator.kind!r} looks into the past: what it gives for step {half} and later of "
+                f"an episode changes with earlier steps; row t may depend on steps t, t + 1, ... only"
+            )
+
+    def __call__(self, trajectory: Trajectory) -> Array:
+        """``z_t`` for every step of one trajectory, ``(T, k)``."""
+        return self._aggregated(self.feature(trajectory))
+
+    def relabel(self, dataset: TrajectoryDataset, out: Array | None = None) -> Array:
+        """``z_t`` for every step of a dataset, episode after episode, ``(steps, k)``; into ``out`` where given."""
+        if len(dataset) == 0:
+            raise DataError("there are no episodes to relabel")
+        z, row = out, 0
+        for episode, phi in enumerate(of_each(self.feature, dataset)):
+            width = self.aggregator.width(phi.shape[1])
+            if z is None:
+                z = np.empty((dataset.steps, width), dtype=np.float32)
+            if z.shape[1] != width:
+                raise DataError(
+                    f"feature {self.feature.name!r} has width {phi.shape[1]} in episode {episode} and another before; "
+                    "it must have the same in all of them"
+                )
+            z[row : row + len(phi)] = self._aggregated(phi)
+            row += len(phi)
+        assert z is not None
+        return z
+
+    def _aggregated(self, phi: Array) -> Array:
+        """What the aggregator makes of one episode; it may be a user's, so that is looked at as a feature's is."""
+        z = np.asarray(self.aggregator(phi))
+        wanted, what = (len(phi), self.aggregator.width(phi.shape[1])), f"aggregator {self.aggregator.kind!r}"
+        if z.shape != wanted:
+            raise DataError(f"{what} returned shape {z.shape} where its width and the episode's steps are {wanted}")
+        if not np.isfinite(z).all():
+            step = int(np.argwhere(~np.isfinite(z))[0][0])
+            raise DataError(
+                f"{what} returned NaN or infinity for {self.feature.name!r} at step {step} of an episode of {len(phi)}"
+            )
+        return z
+
+    def spec(self) -> dict[str, Any]:
+        """Plain JSON values for a checkpoint; the feature is stored by name."""
+        return {"feature": self.feature.name, "aggregator": aggregator_spec(self.aggregator)}
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any], task: Task) -> InformationStatistic:
+        """The statistic that a checkpoint describes, its feature looked up in the task."""
+        return cls(resolve_feature(spec["feature"], task), aggregator_from_spec(spec["aggregator"]))
+
+
+@dataclass(frozen=True)
+class LearnedStatistic:
+    """A statistic that a network makes inside the training step: a code of ``width`` numbers (m).
+
+    Nothing can be relabelled with it beforehand; that it is another type than :class:`InformationStatistic` is how the
+    rest of the program knows. Which network, and what it reads, is the method's.
+    """
+
+    width: int
+
+
+Statistic = InformationStatistic | LearnedStatistic
+
+
+def goal_based(task: Task, feature: str | Feature) -> InformationStatistic:
+    """Where the trajectory ends up, ``phi_T``."""
+    return InformationStatistic(resolve_feature(feature, task), FinalValue())
+
+
+def multi_task(task: Task, rewards: str | Feature | Sequence[str], gamma: float = 1.0) -> InformationStatistic:
+    """Which of several reward features the rest serves best."""
+    joined = rewards if isinstance(rewards, str) or not isinstance(rewards, Sequence) else ",".join(rewards)
+    return InformationStatistic(resolve_feature(joined, task), BestTask(gamma))
+
+
+def return_based(task: Task, feature: str | Feature = "reward", gamma: float = 1.0) -> InformationStatistic:
+    """What DT is told: the sum of the feature to the end, divided by the horizon."""
+    return InformationStatistic(resolve_feature(feature, task), DiscountedSum(gamma, float(task.horizon)))
+
+
+def full_trajectory(m: int = 16) -> LearnedStatistic:
+    """What BDT, DT-X, Meta-BC and FOCAL are told: the trajectory itself, as a code that a network makes of it."""
+    return LearnedStatistic(m)
+
+
+def distribution_based(
+    task: Task, feature: str | Feature, bins: int = PAPER_BINS, gamma: float = 1.0
+) -> InformationStatistic:
+    """What CDT is told: the distribution of the feature over the rest."""
+    return InformationStatistic(resolve_feature(feature, task), Histogram(bins, gamma))
+
+
+def moment_based(task: Task, feature: str | Feature, order: int = 2, gamma: float = 1.0) -> InformationStatistic:
+    """Mean, standard deviation and higher moments of the feature over the rest."""
+    return InformationStatistic(resolve_feature(feature, task), Moments(order, gamma))

@@ -1,0 +1,1 @@
+"""Pictures and film, in one style; draws arrays."""

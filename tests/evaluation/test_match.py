@@ -1,0 +1,230 @@
+"""``policy.match``: a perfect replay scores zero, scores are SciPy's and POT's, many at once are each on its own."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import ot
+import pytest
+import torch
+from random_episodes import episode
+from scipy.stats import energy_distance, wasserstein_distance
+from untrained import fallen_hoppers, untrained
+
+import himatch as hm
+from himatch.errors import HimatchError, HimatchWarning
+from himatch.evaluation import match as matching
+from himatch.policy import Policy
+from himatch.rollout import Player
+from himatch.simulation import EVALUATION_SEED
+from himatch.targets import Samples, Shifted
+
+
+@pytest.fixture(scope="module")
+def data() -> hm.TrajectoryDataset:
+    return hm.load_dataset([*fallen_hoppers(range(12)), *fallen_hoppers(range(20, 32), 0.2)], "hopper")
+
+
+@pytest.fixture(scope="module")
+def policy(data: hm.TrajectoryDataset, tmp_path_factory: pytest.TempPathFactory) -> Policy:
+    return untrained(hm.CDT("x_velocity"), data, tmp_path_factory.mktemp("cdt"), seeds=(0, 5))
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Targets here are too few draws to lie inside so little data."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HimatchWarning)
+        yield
+
+
+# -- what a score is worth --------------------------------------------------------------------------------------
+
+
+def replaying(episodes: list[hm.Trajectory]) -> type[Player]:
+    """A stand-in for the player of ``match`` that repeats the actions of one episode for each rollout of a seed."""
+
+    class Replay(Player):
+        step = 0
+
+        def act(self, observations: torch.Tensor, active: np.ndarray | None = None) -> torch.Tensor:
+            rows = [e.actions[min(self.step, len(e) - 1)] for e in episodes]
+            self.step += 1
+            return torch.tensor(np.array(rows)).expand(observations.shape[0], -1, -1)
+
+    return Replay
+
+
+def test_a_perfect_replay_scores_zero_and_a_deaf_policy_does_not(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rollout i of ``match`` starts from the evaluation seed i, and so did the episodes that are replayed."""
+    episodes = fallen_hoppers(range(EVALUATION_SEED, EVALUATION_SEED + 3))
+    alone = hm.demo(episodes[0])
+    pooled = Samples(np.concatenate([e.observations[:, [5]] for e in episodes]))
+    deaf = policy.match(pooled, episodes=3)
+    for target, count in ((alone, 1), (pooled, 3)):
+        monkeypatch.setattr(matching, "Player", replaying(episodes[:count]))
+        result = policy.match(target, episodes=count)
+        assert result.w1 == pytest.approx(0.0, abs=1e-12)
+        assert result.energy == pytest.approx(0.0, abs=1e-6)
+        np.testing.assert_allclose(result.returns, [[e.total_reward for e in episodes[:count]]] * 2)
+        np.testing.assert_array_equal(result.lengths, [[len(e) for e in episodes[:count]]] * 2)
+        assert result.terminated.all()
+        shifted = policy.match(Shifted(target, 3), episodes=count)
+        edge = 3 * policy.reference().context.bins.widths[0]
+        assert 0.5 * edge < shifted.w1 < 1.01 * edge
+    assert deaf.w1 > 0.1
+
+
+def test_w1_and_energy_are_scipys_on_bin_centres(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    result = policy.match(data[20], episodes=4)
+    bins = result.frame.bins
+    centres = bins.centers[0]
+    target = centres[bins.indices(data[20].observations[:, [5]])[:, 0]]
+    for seed in range(2):
+        rows = np.concatenate([result.features[seed][e] for e in range(4)])
+        rolled = centres[bins.indices(rows)[:, 0]]
+        assert result.w1_per_seed[seed] == pytest.approx(wasserstein_distance(rolled, target), abs=1e-9)
+        assert result.energy_per_seed[seed] == pytest.approx(energy_distance(rolled, target), abs=1e-7)
+    assert result.w1 == pytest.approx(result.w1_per_seed.mean())
+    assert result.error == result.w1
+    np.testing.assert_array_equal(result.values, data[20].observations[:, [5]])
+
+
+def test_joint_w1_is_optimal_transport_between_cells(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.CDT("x_velocity,z_velocity", bins=7), data, tmp_path)
+    result = policy.match(data[20], episodes=2)
+    bins = result.frame.bins
+
+    def cells(rows: np.ndarray) -> np.ndarray:
+        return np.array(bins.low) + (bins.indices(rows) + 0.5) * bins.widths
+
+    rolled, target = cells(result.pooled(0)), cells(data[20].observations[:, 5:7])
+    expected = ot.emd2(ot.unif(len(rolled)), ot.unif(len(target)), ot.dist(rolled, target, metric="euclidean"))
+    assert result.w1 == pytest.approx(expected, abs=1e-9)
+    assert result.features[0][0].shape[1] == 2
+
+
+def test_returns_and_goals_are_scored_as_asked(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    dt = untrained(hm.DT(), data, tmp_path / "dt", seeds=(0, 1))
+    result = dt.match("return(20)", episodes=3)
+    assert result.reference is None
+    np.testing.assert_allclose(result.error_per_seed, np.abs(result.returns.mean(1) - 20), atol=1e-4)
+    assert result.error == pytest.approx(result.error_per_seed.mean())
+    goal = untrained(hm.GoalDT("height"), data, tmp_path / "goal").match("goal(1.1)", episodes=3)
+    reached = np.mean([phi[-1, 0] for phi in goal.features[0]])
+    assert goal.error == pytest.approx(abs(reached - 1.1), abs=1e-5)
+    assert "error" in repr(goal)
+    assert "w1" not in repr(goal)
+
+
+# -- many at once -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("conditioning", ["open", "closed", "planned"])
+def test_targets_and_seeds_at_once_are_each_on_its_own(
+    conditioning: str, policy: Policy, data: hm.TrajectoryDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets = [data[20][:11], "normal(0.3,0.2)", data[3][:7]]
+    horizons = (11, 1000, 7)
+    steps: list[tuple[int, int]] = []
+    together = policy.match_all(
+        targets,
+        episodes=2,
+        conditioning=conditioning,  # type: ignore[arg-type]
+        progress=lambda done, total: steps.append((done, total)),
+    )
+    assert steps == [*((i + 1, 1000) for i in range(len(steps) - 1)), (len(steps) - 1,) * 2]  # all have fallen by then
+    monkeypatch.setattr(matching, "AT_ONCE", 1)  # every target in a batch of its own
+    in_turn = policy.match_all(targets, episodes=2, conditioning=conditioning)  # type: ignore[arg-type]
+    for place, (result, other, longest) in enumerate(zip(together, in_turn, horizons, strict=True)):
+        assert result.conditioning == conditioning
+        assert result.lengths.max() <= longest
+        for number, seed in enumerate(policy.seeds):
+            alone = policy.only(seed).match(targets[place], episodes=2, conditioning=conditioning)  # type: ignore[arg-type]
+            for e in range(2):
+                first = min(8, len(result.features[number][e]))  # rounding grows where feet touch the ground
+                for same in (alone.features[0][e], other.features[number][e]):
+                    np.testing.assert_allclose(result.features[number][e][:first], same[:first], atol=1e-3)
+
+
+def test_initial_states_are_the_seeds_and_nobody_elses(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    first, again, other = (policy.match(data[20], episodes=2, seed=seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.example.observations, again.example.observations)
+    assert not np.array_equal(first.example.observations[0], other.example.observations[0])
+    env = gymnasium.make("Hopper-v5")
+    seen, _ = env.reset(seed=EVALUATION_SEED)
+    np.testing.assert_allclose(first.example.observations[0], seen.astype(np.float32))
+    for seed in range(2):  # every policy and target starts there
+        np.testing.assert_array_equal(first.features[seed][0][0], seen[[5]].astype(np.float32))
+
+
+def test_targets_longer_than_the_horizon_end_with_it(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    short = hm.load_dataset(list(data), replace(hm.get_task("hopper"), name="short-hopper", horizon=40))
+    policy = untrained(hm.CDT("x_velocity"), short, tmp_path)
+    long = hm.demo(episode(np.random.default_rng(0), 300, level=0.2))
+    with pytest.warns(
+        HimatchWarning, match=r"^demonstration lasts 300 steps, .* horizon of short-hopper, 40, .*\[:40\]"
+    ):
+        result = policy.match(long, episodes=3)
+    assert result.lengths.max() <= 40
+    assert len(result.values) == 300
+
+
+# -- environments -----------------------------------------------------------------------------------------------
+
+
+def test_another_environment_by_id_function_or_instance(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    expected = policy.match(data[20][:9], episodes=2)
+    with gymnasium.make("Hopper-v5") as env:
+        for given in ("Hopper-v5", lambda: gymnasium.make("Hopper-v5"), env, env.unwrapped):
+            found = policy.match(data[20][:9], episodes=2, env=given)
+            np.testing.assert_allclose(found.features[0][1], expected.features[0][1], atol=1e-4)
+    with pytest.raises(HimatchError, match=r"17 observations and 6 actions.*11 and 3"):
+        policy.match(data[20], env="Walker2d-v5")
+
+
+def test_ants_see_the_numbers_they_were_trained_on(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    ants = hm.load_dataset([episode(rng, 12, 27, 8) for _ in range(4)], "ant")
+    policy = untrained(hm.CDT("x_velocity"), ants, tmp_path)
+    plain = policy.match(ants[0], episodes=2)
+    longer = policy.match(ants[0], episodes=2, env=lambda: gymnasium.make("Ant-v5"))  # 105 numbers
+    np.testing.assert_allclose(longer.features[0][0], plain.features[0][0], atol=1e-4)
+    assert longer.example.observations.shape[1] == 27
+
+
+def test_plotting(policy: Policy, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    result = policy.match(data[20], episodes=1)
+    assert result.plot(tmp_path / "match.png").stat().st_size > 5000
+    assert "w1" in repr(result)
+    for name in ("match.xyz", "match"):
+        with pytest.raises(HimatchError, match="a picture must end in"):
+            result.plot(tmp_path / name)
+
+
+# -- what is told of it afterwards ------------------------------------------------------------------------------
+
+
+def test_results_and_evaluations_as_plain_numbers(policy: Policy, data: hm.TrajectoryDataset) -> None:
+    found = hm.evaluate(policy, [("logged", data[3]), ("drawn", "normal(0.3,0.1)")], episodes=2, seed=1)
+    first = found.results[0]
+    whole = json.loads(json.dumps(found.as_json()))
+    assert whole["targets"][0] == {
+        **json.loads(json.dumps(first.as_json())),
+        "group": "logged",
+        "episodes": 2,
+        "seed": 1,
+    }
+    assert first.as_json()["w1_per_seed"] == first.w1_per_seed.tolist()
+    assert list(found.summary) == ["logged", "drawn", "total"]
+    assert found.summary == whole["summary"]
+    assert found.summary["logged"]["mean"] == pytest.approx(first.w1)
+    assert repr(found).startswith(f"Evaluation({policy.folder}, 2 targets, mean error: logged {first.w1:.3f}, drawn ")

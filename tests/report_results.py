@@ -1,0 +1,168 @@
+"""Made-up results of every suite, shaped like those of the benchmark."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from himatch.reproduce.report import Cell, Table
+from himatch.reproduce.results import JobResult, TargetScore
+from himatch.reproduce.suites import usual_steps
+
+BINS = 31
+CENTRE = {"halfcheetah": 8.0, "hopper": 2.5, "walker2d": 3.0, "cheetah-vel": 1.5, "ant": 3.0}
+QUALITY = {"Categorical DT": 0.1, "DT": 0.2, "BC (no-context)": 0.9, "Meta-BC": 0.3, "FOCAL": 0.5}
+KINDS = {"Categorical DT": "cdt", "DT": "dt", "BC": "bc", "Meta-BC": "meta-bc", "FOCAL": "focal", "BDT": "bdt"}
+KINDS |= {"DT-AE": "dt-ae", "DT-CPC": "dt-cpc", "DT-E2E": "dt-e2e"}
+
+
+def cell_of(table: Table, row: str, column: str) -> Cell:
+    """A cell by the name of its row and the key of its column."""
+    keys = [c.key for c in table.columns]
+    return next(r for r in table.rows if r.name == row).cells[keys.index(column)]
+
+
+class Place(NamedTuple):
+    """A target: its name, its group and what else the suite says of it."""
+
+    name: str
+    group: str
+    more: dict[str, Any]
+
+
+def job(
+    suite: str,
+    task: str,
+    method: str,
+    feature: str,
+    targets: Iterable[Place],
+    *,
+    seeds: Sequence[int] = (0, 1),
+    conditioning: str = "open",
+    budget: str = "smoke",
+    data: str | None = None,
+    quality: float | None = None,
+    steps: int | None = None,
+    head: str = "tanh",
+) -> JobResult:
+    """A method's result; ``steps`` of training where they are not the budget's."""
+    rng = np.random.default_rng(zlib.crc32(f"{suite}{task}{method}{feature}{conditioning}".encode()))
+    error = (QUALITY.get(method, 0.4) if quality is None else quality) * CENTRE.get(task, 1.0) / 4
+    scores = [_score(rng, task, feature, place, len(seeds), error) for place in targets]
+    name = KINDS.get(method.split(" (")[0], "")
+    known = {"name": data or f"{task}-medium-expert", "made_by_himatch": data is None}
+    known |= {"hash": f"{zlib.crc32(task.encode()):08x}" * 8, "episodes": 100, "steps": 100_000}
+    return JobResult(
+        *(suite, task, method, feature, conditioning, budget, list(seeds), 5, scores),
+        {
+            "command": f"himatch benchmark {suite}",
+            "data": known,
+            "environment": f"{task}-v5",
+            "training": {"steps": steps or usual_steps(budget, name), "context": 5, "head": head, "seconds": 61.5},
+            "method": {"name": name},
+            "rollout_seconds": 2.5,
+            "device": "a machine",
+            "date": "2026-01-31",
+            "versions": {"himatch": "0.1", "torch": "2.11"},
+        },
+    )
+
+
+def _score(rng: np.random.Generator, task: str, feature: str, place: Place, seeds: int, error: float) -> TargetScore:
+    centre = CENTRE.get(task, 1.0)
+    goal = place.more.get("target_return")
+    w1 = np.abs(rng.normal(error, error / 4, seeds)).tolist()
+    return TargetScore(
+        *(place.name, place.group, w1, [w / 2 for w in w1]),
+        returns=[] if goal is None else (goal + rng.normal(-50, 200, seeds)).tolist(),
+        lengths=[1000.0] * seeds,
+        target_return=goal,
+        reference=0.01 * centre,
+        shift=place.more.get("shift"),
+        ordering=place.more.get("ordering"),
+        histograms=_histograms(feature, centre, place, w1),
+    )
+
+
+def _histograms(feature: str, centre: float, place: Place, w1: Sequence[float]) -> dict[str, Any]:
+    levels = [float(level) * centre / 2.5 for level in re.findall(r"normal\(([\d.]+)", place.name)]
+    levels = levels or [centre * {"expert": 1.6, "best": 1.6, "worst": 0.5}.get(place.group, 1.0)]
+    levels = [level + 0.08 * centre * (place.more.get("shift") or 0.0) for level in levels]
+    edges = np.linspace(-centre / 6, 2.4 * centre, BINS + 1)
+    found = {"edges": [edges.tolist()], "target": _bumps(edges, levels, centre / 6)}
+    if w1:
+        found["rollouts"] = _bumps(edges, [level - w1[0] for level in levels], centre / 5)
+    if feature == "xy_velocity":
+        sideways = np.linspace(-2, 2, BINS + 1)
+        found["edges"].append(sideways.tolist())
+        found |= {key: np.outer(found[key], _bumps(sideways, [0], 0.4)).tolist() for key in ("target", "rollouts")}
+    return found
+
+
+def _bumps(edges: NDArray[np.float64], means: Sequence[float], std: float) -> list[float]:
+    centres = (edges[1:] + edges[:-1]) / 2
+    weights = sum(np.exp(-0.5 * ((centres - mean) / std) ** 2) for mean in means)
+    shares: list[float] = (weights / np.sum(weights)).tolist()
+    return shares
+
+
+def held_out() -> list[Place]:
+    """Five best and five middle episodes."""
+    goals = {"expert": 3500.0, "medium": 1500.0}
+    return [
+        Place(f"{group} {i + 1}", group, {"target_return": goals[group] + 10 * i})
+        for group in ("expert", "medium")
+        for i in range(5)
+    ]
+
+
+def synthetic() -> list[Place]:
+    """Six targets, listed and shuffled."""
+    names = ["normal(2.5,1)", "normal(1.5,1)", "normal(3.5,1)", "normal(2.5,0.5)"]
+    names += ["0.5*normal(3.5,1)+0.5*normal(1.5,1)", "0.5*normal(3.5,0.5)+0.5*normal(1.5,0.5)"]
+    return [Place(name, "synthetic", {"ordering": order}) for order in ("listed", "shuffled") for name in names]
+
+
+def shifted() -> list[Place]:
+    """Held-out targets, each in seven places."""
+    return [Place(f"{name} {s:+d}", group, {"shift": float(s)}) for name, group, _ in held_out() for s in range(-3, 4)]
+
+
+def every_suite(
+    tasks: Sequence[str] = ("halfcheetah", "hopper"),
+    methods: Sequence[str] = ("Categorical DT", "DT", "BC (no-context)"),
+) -> list[JobResult]:
+    """Results of all suites."""
+    flips = [Place(f"{kind} {i + 1}", "uni-modal", {}) for kind in ("run", "backflip") for i in range(5)]
+    flips += [Place(f"patch(run {i + 1}, backflip {i + 1}, 500)", "bi-modal", {}) for i in range(10)]
+    velocities = [Place(f"{v} {i + 1}", v, {}) for v in ("0.5", "1.5", "2.5") for i in range(3)]
+    results = []
+    for task in tasks:
+        for method in methods:
+            results += [
+                job("xvel", task, method, "x_velocity", held_out()),
+                job("reward", task, method, "reward", held_out()),
+                job("synthetic", task, method, "x_velocity", synthetic()),
+            ]
+        for method in methods[:2]:
+            results += [job("shift", task, method, feature, shifted()) for feature in ("x_velocity", "reward")]
+            results.append(job("return", task, method, "reward", held_out()))
+        results.append(
+            job("synthetic", task, methods[0], "x_velocity", synthetic(), conditioning="planned", quality=0.05)
+        )
+        for method in ("BDT (m=16, N=20)", "BDT (m=16, N=20, literal)", "DT-AE (joint, m=16)", "DT-E2E (m=4)"):
+            results += [job("imitation", task, method, feature, held_out()) for feature in ("x_velocity", "reward")]
+        groups = [Place(g, g, {}) for g in ("best", "middle", "worst", "all")]
+        results += [job("data", task, "dataset", feature, groups, seeds=()) for feature in ("x_velocity", "reward")]
+    for method in methods[:2]:
+        results += [
+            job("cheetah-vel", "cheetah-vel", method, "x_velocity", velocities),
+            job("zvel", "halfcheetah", method, "z_velocity", flips),
+            job("ant-xy", "ant", method, "xy_velocity", held_out()),
+        ]
+    return results

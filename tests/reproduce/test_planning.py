@@ -1,0 +1,146 @@
+"""Suites become jobs: each model once, only what was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from himatch.errors import HimatchError
+from himatch.methods import METHODS, make_method
+from himatch.methods.paper import CDT
+from himatch.reproduce import SUITES, Job, Options, plan_jobs
+from himatch.reproduce.suites import SYNTHETIC, rows_of
+from himatch.targets import parse_target
+from himatch.training import configure
+
+
+def test_every_row_of_every_suite_is_a_method_with_settings_it_has() -> None:
+    for suite in SUITES.values():
+        for variant in rows_of(suite, "paper", (), all_variants=True):
+            settings = {**variant.settings, **({"feature": suite.features[0]} if variant.matched else {})}
+            assert make_method(variant.method, **settings).name == variant.method
+            configure("paper", **variant.overrides)
+
+
+def test_rows_are_named_once() -> None:
+    for suite in SUITES.values():
+        names = [variant.name for variant in suite.variants]
+        assert len(names) == len(set(names))
+
+
+def test_suites_share_models() -> None:
+    """x-velocity matching, synthetic targets and shifts ask the same Categorical DT."""
+    jobs = plan_jobs(["xvel", "synthetic", "shift"], Options(tasks=("hopper",), methods=("cdt",)))
+    by_feature = {dict(job.settings)["feature"]: job for job in jobs}
+    assert set(by_feature) == {"x_velocity", "reward"}
+    assert [q.suite for q in by_feature["x_velocity"].questions] == ["xvel", "synthetic", "shift"]
+    assert [q.suite for q in by_feature["reward"].questions] == ["shift"]
+
+
+def test_a_method_without_a_feature_is_trained_once_and_scored_on_both() -> None:
+    jobs = plan_jobs(["xvel", "reward"], Options(tasks=("hopper",), methods=("bc",)))
+    assert len(jobs) == 1
+    assert {q.feature for q in jobs[0].questions} == {"x_velocity", "reward"}
+
+
+def test_conditionings_apply_to_the_methods_they_are_for() -> None:
+    options = Options(tasks=("hopper",), methods=("cdt", "dt", "bc"), conditioning=("open", "closed", "planned"))
+    asked = {job.method: [q.conditioning for q in job.questions] for job in plan_jobs(["xvel"], options)}
+    assert asked == {"cdt": ["open", "closed", "planned"], "dt": ["open", "closed"], "bc": ["open"]}
+
+
+@dataclass(frozen=True)
+class Impatient(CDT):
+    """What lies far ahead counts less, so that nothing can be taken from a total."""
+
+    name: ClassVar[str] = "impatient"
+    gamma: float = 0.9
+
+
+def test_conditionings_apply_to_methods_of_no_table_by_what_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, Impatient.name, Impatient)
+    methods = ("moments", "goal", "impatient", "meta-bc", "bdt")
+    options = Options(tasks=("hopper",), methods=methods, conditioning=("closed", "planned"))
+    jobs = plan_jobs(["xvel", "imitation"], options)
+    asked = {(job.method, q.conditioning) for job in jobs for q in job.questions}
+    assert asked == {("moments", "closed"), ("goal", "closed"), ("impatient", "planned")}
+
+
+def test_another_head_is_for_methods_that_can_have_it() -> None:
+    methods = {job.method for job in plan_jobs(["xvel"], Options(head="gaussian"))}
+    assert methods == {"cdt", "dt", "bc", "meta-bc"}
+
+
+def test_a_method_of_no_table_has_a_row_where_it_is_asked_for() -> None:
+    options = Options(tasks=("hopper",), methods=("moments", "cdt"))
+    jobs = plan_jobs(["xvel", "imitation", "data"], options)
+    asked = {(job.method, dict(job.settings).get("feature"), q.suite) for job in jobs for q in job.questions}
+    matched = {(method, "x_velocity", "xvel") for method in ("moments", "cdt")}
+    assert asked == matched | {
+        ("moments", "x_velocity", "imitation"),
+        ("moments", "reward", "imitation"),
+        ("", None, "data"),
+    }
+    assert "moments" not in {job.method for job in plan_jobs(["xvel"], Options())}
+
+
+def test_budgets_include_more_rows() -> None:
+    counts = [len(rows_of(SUITES["imitation"], budget, ())) for budget in ("smoke", "fast", "paper")]
+    assert counts == sorted(counts)
+    assert counts[0] == 8
+    assert (
+        counts[2]
+        == len(rows_of(SUITES["imitation"], "smoke", (), all_variants=True))
+        == len(SUITES["imitation"].variants)
+    )
+
+
+def test_jobs_travel_as_text() -> None:
+    for job in plan_jobs(["all"], Options(all_variants=True)):
+        assert Job.from_json(job.as_json()) == job
+
+
+def test_every_model_has_a_folder_of_its_own() -> None:
+    jobs = plan_jobs(["all"], Options(all_variants=True))
+    assert len({job.key for job in jobs}) == len(jobs)
+
+
+def test_what_only_looks_at_data_is_called_by_it() -> None:
+    assert [job.key for job in plan_jobs(["data"], Options(tasks=("hopper",)))] == ["hopper-medium-expert"]
+
+
+def test_suites_that_share_a_dataset_split_it_alike() -> None:
+    """Else they would share models, too, that some of them had trained on what others hold out."""
+    splits: dict[str, set[str]] = {}
+    for suite in SUITES.values():
+        for task in suite.tasks:
+            splits.setdefault(suite.dataset.format(task=task), set()).add(suite.split)
+    assert all(len(found) == 1 for found in splits.values())
+
+
+def test_the_papers_synthetic_targets_are_six_a_task() -> None:
+    for texts in SYNTHETIC.values():
+        assert len(texts) == 6
+        assert [parse_target(text).name.count("normal") for text in texts] == [1, 1, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("suites", "settings", "message"),
+    [
+        (["nonsense"], {}, "unknown suite 'nonsense'"),
+        ([], {}, "name at least one suite"),
+        (["xvel"], {"budget": "huge"}, "unknown budget"),
+        (["xvel"], {"methods": ("td3",)}, "unknown method 'td3'"),
+        (["xvel"], {"tasks": ("ant",)}, "no chosen suite has the task 'ant'"),
+        (["xvel"], {"conditioning": ("ajar",)}, "unknown conditioning"),
+        (["xvel"], {"seeds": 0}, "seeds must be at least 1"),
+        (["zvel"], {"methods": ("bc",)}, "nothing is left to do"),
+        (["xvel"], {"methods": ("bc",), "conditioning": ("closed",)}, "or none that takes closed conditioning$"),
+        (["xvel"], {"methods": ("focal",), "head": "gaussian"}, "none that takes open conditioning and the head gauss"),
+    ],
+)
+def test_mistakes_are_named(suites: list[str], settings: dict[str, object], message: str) -> None:
+    with pytest.raises(HimatchError, match=message):
+        plan_jobs(suites, Options(**settings))  # type: ignore[arg-type]

@@ -1,0 +1,298 @@
+"""Cells, marks, ratios and what is missing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+from report_results import Place, cell_of, every_suite, held_out, job, synthetic
+
+from himatch.divergences import summarize
+from himatch.errors import HimatchWarning
+from himatch.reproduce.report import Table, build_tables
+from himatch.reproduce.report import text as wording
+from himatch.reproduce.report.captions import data_hash
+from himatch.reproduce.report.scores import scored
+from himatch.reproduce.results import JobResult
+
+
+@pytest.fixture(scope="module")
+def results() -> list[JobResult]:
+    return every_suite()
+
+
+@pytest.fixture(scope="module")
+def tables(results: list[JobResult]) -> dict[str, Table]:
+    return {table.label: table for table in build_tables(results)}
+
+
+def one(results: list[JobResult], suite: str, task: str, method: str, feature: str = "x_velocity") -> JobResult:
+    (found,) = [
+        r
+        for r in results
+        if (r.suite, r.task, r.method, r.feature, r.conditioning) == (suite, task, method, feature, "open")
+    ]
+    return found
+
+
+def test_scores_are_those_of_the_divergences() -> None:
+    strata = np.random.default_rng(0).gamma(2, size=(10, 4)).tolist()
+    for tasks in (("hopper",), ("hopper", "walker2d"), ("hopper", "hopper")):
+        ours = scored([(task, strata) for task in tasks])
+        assert asdict(ours) == asdict(summarize([strata] * len(tasks), tasks))
+
+
+def test_averages_draw_the_models_of_each_task_apart() -> None:
+    """Two tasks with opposite luck: the seeds of one have nothing to do with those of the other."""
+    luck, opposite = [0.5, 1.0, 1.5, 2.0], [2.0, 1.5, 1.0, 0.5]
+    result = job("xvel", "hopper", "DT", "x_velocity", held_out(), seeds=range(4))
+
+    def width(task: str, group: str, column: str) -> float:
+        """With bad luck in one task or group, which seeds are good at otherwise."""
+        jobs = []
+        for name in ("hopper", "halfcheetah"):
+            targets = [replace(t, w1=opposite if name == task or t.group == group else luck) for t in result.targets]
+            jobs.append(replace(result, task=name, targets=targets))
+        (table,) = build_tables(jobs)
+        score = cell_of(table, "DT", column).ours
+        assert score is not None
+        return score.interval[1] - score.interval[0]
+
+    same = width("", "", "hopper/total")
+    assert width("hopper", "", "average") == pytest.approx(same / np.sqrt(2), rel=0.15)
+    assert width("", "", "average") == pytest.approx(same / np.sqrt(2), rel=0.15)
+    assert width("", "medium", "hopper/total") == pytest.approx(0, abs=1e-12)
+
+
+def test_one_seed_has_no_interval_in_any_cell() -> None:
+    jobs = [job("xvel", task, "DT", "x_velocity", held_out(), seeds=(0,)) for task in ("hopper", "walker2d")]
+    (table,) = build_tables(jobs)
+    for cell in (cell for row in table.methods for cell in row.cells if cell.ours is not None):
+        assert "[" not in wording.ours(cell, table) + wording.middle(cell, table)
+        assert wording.middle(cell, table)
+
+
+def test_every_table_of_the_paper_is_made(tables: dict[str, Table]) -> None:
+    assert len(tables) == 12
+    assert all(len(row.cells) == len(table.columns) for table in tables.values() for row in table.rows)
+
+
+def test_cells(tables: dict[str, Table], results: list[JobResult]) -> None:
+    table = tables["xvel_match_main"]
+    hopper = one(results, "xvel", "hopper", "DT")
+    expert = [w for t in hopper.targets if t.group == "expert" for w in t.w1]
+    cell = cell_of(table, "DT", "hopper/expert")
+    assert cell.ours is not None
+    assert cell.ours.mean == pytest.approx(np.mean(expert))
+    assert cell.ours.std == pytest.approx(np.std(expert))
+    assert cell.ours.count == 10
+    assert cell.paper == (0.177, 0.053)
+    assert cell.ratio == pytest.approx(np.mean(expert) / 0.177)
+    total = cell_of(table, "DT", "hopper/total").ours
+    assert total is not None
+    assert total.mean == pytest.approx(np.mean(hopper.scores()))
+
+
+def test_the_average_is_over_the_tasks_that_were_run(tables: dict[str, Table]) -> None:
+    table = tables["xvel_match_main"]
+    totals = [cell_of(table, "DT", f"{task}/total").ours for task in ("halfcheetah", "hopper")]
+    average = cell_of(table, "DT", "average")
+    assert average.ours is not None
+    assert average.ours.mean == pytest.approx(np.mean([t.mean for t in totals if t is not None]))
+    assert average.paper is not None
+    assert average.paper.mean == pytest.approx((0.911 + 0.135) / 2)  # not the printed one, which has walker2d in it
+    assert "No results for walker2d." in table.notes
+
+
+def test_with_all_tasks_the_average_is_the_printed_one() -> None:
+    tasks = ("halfcheetah", "hopper", "walker2d")
+    (table,) = build_tables([job("xvel", task, "DT", "x_velocity", held_out()) for task in tasks])
+    assert cell_of(table, "DT", "average").paper == (0.387, None)
+
+
+def test_the_lowest_of_a_column_is_marked(tables: dict[str, Table]) -> None:
+    table = tables["xvel_match_main"]
+    for i in range(len(table.columns)):
+        marked = [row.name for row in table.rows if row.cells[i].best]
+        means = {row.name: score.mean for row in table.methods if (score := row.cells[i].ours) is not None}
+        assert marked == [min(means, key=means.__getitem__)]
+
+
+def test_alone_nothing_is_best() -> None:
+    (table,) = build_tables([job("xvel", "hopper", "DT", "x_velocity", held_out())])
+    assert not any(cell.best for row in table.rows for cell in row.cells)
+
+
+def test_missing_jobs_are_shown(tables: dict[str, Table]) -> None:
+    table = tables["xvel_match_main"]
+    missing = cell_of(table, "FOCAL", "hopper/total")
+    assert (missing.ours, missing.ratio) == (None, None)
+    assert missing.paper == (0.970, 0.649)
+    assert "Missing: Meta-BC; FOCAL." in table.notes
+
+
+def test_a_method_without_one_task_has_no_average() -> None:
+    jobs = [job("xvel", task, "DT", "x_velocity", held_out()) for task in ("halfcheetah", "hopper")]
+    jobs.append(job("xvel", "hopper", "Categorical DT", "x_velocity", held_out()))
+    (table,) = build_tables(jobs)
+    assert cell_of(table, "Categorical DT", "average").ours is None
+    assert any("Categorical DT (halfcheetah)" in note for note in table.notes)
+
+
+def test_the_reference_stands_below(tables: dict[str, Table]) -> None:
+    row = tables["xvel_match_main"].rows[-1]
+    assert (row.name, row.kind) == ("Episode mixture", "reference")
+    reference = row.cells[0].ours
+    assert reference is not None
+    assert reference.mean == pytest.approx(0.08)
+    assert reference.count == 5  # targets, not targets of every method
+    assert reference.iqm is None
+
+
+def on(data: str, result: JobResult, known: float) -> JobResult:
+    """A result on other data, whose targets have this reference and this return."""
+    targets = [replace(target, reference=known, target_return=known) for target in result.targets]
+    return replace(result, targets=targets, provenance={**result.provenance, "data": {"name": data, "hash": data}})
+
+
+def test_the_reference_is_of_the_main_budgets_data() -> None:
+    """Whatever comes first, in the results or in the table."""
+    smoke = on("few", job("xvel", "hopper", "DT", "x_velocity", held_out()), 0.9)
+    fast = [
+        on("many", job("xvel", "hopper", method, "x_velocity", held_out(), budget="fast"), 0.1)
+        for method in ("Meta-BC", "FOCAL")
+    ]
+    (table,) = build_tables([smoke, *fast])
+    below = cell_of(table, "Episode mixture", "hopper/total").ours
+    assert below is not None
+    assert below.mean == pytest.approx(0.1)
+    for name, known in (("DT, smoke", 0.9), ("Meta-BC, fast", 0.1)):
+        own = cell_of(table, name, "hopper/total").reference
+        assert own is not None
+        assert own.mean == pytest.approx(known)
+    assert "Episode mixture: not of the data of DT, smoke." in table.notes
+    (table,) = build_tables(fast)
+    assert not any("Episode mixture" in note for note in table.notes)
+    (table,) = build_tables([smoke])
+    below = cell_of(table, "Episode mixture", "hopper/total").ours
+    assert below is not None
+    assert below.mean == pytest.approx(0.9)
+
+
+def test_a_return_is_held_against_the_held_out_ones_of_its_own_data() -> None:
+    jobs = []
+    for method, asked, reached in (("Categorical DT", 1000.0, 1100.0), ("DT", 3000.0, 3010.0)):
+        result = on(method, job("return", "hopper", method, "reward", held_out()), asked)
+        jobs.append(replace(result, targets=[replace(t, returns=[reached] * 2) for t in result.targets]))
+    (table,) = build_tables(jobs)
+    assert [row.name for row in table.methods if row.cells[0].best] == ["DT"]
+
+
+def test_orderings_are_columns_and_conditionings_are_rows(tables: dict[str, Table], results: list[JobResult]) -> None:
+    table = tables["synthesized_smm"]
+    assert [c.key for c in table.columns][:2] == ["halfcheetah/listed", "halfcheetah/shuffled"]
+    assert [row.name for row in table.methods][:2] == ["Categorical DT", "Categorical DT, planned"]
+    listed = [t.w1 for t in one(results, "synthetic", "hopper", "Categorical DT").targets if t.ordering == "listed"]
+    cell = cell_of(table, "Categorical DT", "hopper/listed")
+    assert cell.ours is not None
+    assert cell.ours.mean == pytest.approx(np.mean(listed))
+    assert cell_of(table, "Categorical DT", "hopper/shuffled").paper is None
+
+
+def test_codes_and_literal_readings(tables: dict[str, Table]) -> None:
+    short = [row.name for row in tables["unsupervised_xvel_16"].methods if not row.is_missing]
+    assert short == ["DT-AE (joint)", "BDT (N=20)", "BDT (m=16, N=20, literal)"]
+    assert cell_of(tables["unsupervised_xvel"], "DT-E2E (m=4)", "hopper/total").ours is not None
+    assert cell_of(tables["unsupervised_xvel"], "BDT (m=16, N=20, literal)", "hopper/total").paper is None
+
+
+def test_returns_come_with_scores_and_the_nearest_is_best(tables: dict[str, Table]) -> None:
+    table = tables["imitation"]
+    assert table.rows[-1].name == "Held-out"
+    goal = cell_of(table, "Held-out", "hopper/expert").ours
+    assert goal is not None
+    assert goal.mean == pytest.approx(3520)
+    cells = {row.name: row.cells[2] for row in table.methods}
+    distance = {name: abs(c.ours.mean - goal.mean) for name, c in cells.items() if c.ours is not None}
+    assert cells[min(distance, key=distance.__getitem__)].best
+    score = cells["DT"]
+    assert score.ours is not None
+    assert score.normalized == pytest.approx(100 * (score.ours.mean + 20.272305) / (3234.3 + 20.272305))
+
+
+def test_captions_name_the_data(tables: dict[str, Table]) -> None:
+    caption = tables["xvel_match_main"].caption
+    assert "hopper-medium-expert (made by himatch, 100 episodes, sha256 " in caption
+    assert "2 seeds, 5 rollouts" in caption
+    assert "Budget smoke" in caption
+    assert "the data differ" in caption
+    assert "agents of its own" in tables["zvel_match_main"].caption
+    for name, words in (("hopper_medium_expert-v2.hdf5", "(D4RL file, "), ("mine.npz", "(not made by himatch, ")):
+        result = job("xvel", "hopper", "DT", "x_velocity", held_out(), data=name)
+        (small,) = build_tables([result])  # as anybody may call a file
+        assert f"{name} (not made by himatch, " in small.caption
+        assert "differ" in small.caption
+        result.provenance["data"]["steps"] = 1_989_000
+        (other,) = build_tables([result])
+        assert name + " " + words in other.caption
+        assert ("differ" in other.caption) == (name == "mine.npz")
+
+
+def test_data_that_only_gave_targets_are_named_after_those_trained_on() -> None:
+    result = job("zvel", "halfcheetah", "DT", "z_velocity", [Place("run 1", "uni-modal", {})], data="mine.npz")
+    result.provenance["target_data"] = {"name": "flips", "made_by_himatch": True, "hash": "ab" * 32, "episodes": 20}
+    (table,) = build_tables([result])
+    assert "; flips (targets, made by himatch, 20 episodes, sha256 abababab)." in table.caption
+    assert table.caption.index("mine.npz") < table.caption.index("flips")
+    assert data_hash(result) != "ab" * 32
+
+
+def test_budgets_are_told_apart_and_repeats_are_said() -> None:
+    jobs = [job("xvel", "hopper", "DT", "x_velocity", held_out(), budget=budget) for budget in ("smoke", "paper")]
+    (table,) = build_tables(jobs)
+    assert [row.name for row in table.methods if not row.is_missing] == ["DT, paper", "DT, smoke"]
+    assert "DT" not in [row.name for row in table.methods]
+    with pytest.warns(HimatchWarning, match="found twice"):
+        build_tables([jobs[0], jobs[0]])
+
+
+def test_training_for_longer_is_a_row_of_its_own() -> None:
+    jobs = [
+        job("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out(), budget="fast"),
+        job("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out(), budget="fast", steps=300_000),
+        job("xvel", "hopper", "Categorical DT", "x_velocity", held_out(), budget="fast"),
+        job("xvel", "hopper", "Meta-BC", "x_velocity", held_out(), budget="fast"),
+    ]
+    (table,) = build_tables(jobs)  # without a warning
+    names = [row.name for row in table.methods if not row.is_missing]
+    assert names == ["Categorical DT", "Categorical DT, 300,000 steps", "Meta-BC"]
+    assert cell_of(table, "Categorical DT, 300,000 steps", "halfcheetah/total").ours is not None
+    assert cell_of(table, "Categorical DT, 300,000 steps", "average").ours is None
+    jobs.append(job("xvel", "hopper", "Meta-BC", "x_velocity", held_out(), budget="paper"))
+    (table,) = build_tables(jobs)
+    names = [row.name for row in table.methods if not row.is_missing]
+    assert names[:2] == ["Categorical DT, fast", "Categorical DT, fast, 300,000 steps"]
+    assert names[2:] == ["Meta-BC, fast", "Meta-BC, paper"]  # 100,000 steps are what the paper gives it
+
+
+def test_acting_by_chance_is_a_row_of_its_own() -> None:
+    kind = ("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out())
+    (table,) = build_tables([job(*kind, head="gaussian"), job(*kind)])
+    assert [row.name for row in table.methods if not row.is_missing] == ["Categorical DT", "Categorical DT, by chance"]
+
+
+def test_tasks_of_the_users_own_get_columns() -> None:
+    targets = [Place("a", "expert", {}), Place("b", "medium", {})]
+    jobs = [job("xvel", task, "DT", "x_velocity", targets) for task in ("hopper", "arm")]
+    (table,) = build_tables(jobs)
+    assert table.tasks == ("hopper", "arm")
+    assert cell_of(table, "DT", "arm/total").ours is not None
+    assert cell_of(table, "DT", "average").paper is None
+    (only,) = build_tables([job("return", "arm", "DT", "reward", held_out())])
+    assert cell_of(only, "DT", "arm/expert").normalized is None
+
+
+def test_no_results_no_tables() -> None:
+    assert build_tables([]) == []
+    assert build_tables([job("elsewhere", "hopper", "DT", "x_velocity", synthetic())]) == []

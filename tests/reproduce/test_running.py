@@ -1,0 +1,523 @@
+"""Jobs end to end with very little of everything: what is written, what is not done twice, what fails alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Run, assert_refused
+from rich.console import Console
+
+from himatch.cli import main
+from himatch.data import Split, TrajectoryDataset, load_dataset, write_minari
+from himatch.datagen import make_dataset
+from himatch.errors import HimatchError, TargetError
+from himatch.evaluation import temperature
+from himatch.methods import METHODS, make_method
+from himatch.reproduce import BUDGETS, SUITES, Options, Outcome, plan_jobs, read_results, run_benchmark
+from himatch.reproduce import execution as running_module
+from himatch.reproduce import suites as suites_module
+from himatch.reproduce.report import build_tables
+from himatch.reproduce.runner import show_outcomes
+from himatch.reproduce.suites import Budget
+from himatch.rollout import CONDITIONINGS
+from himatch.runs.loader import load
+from himatch.training import Interrupted
+
+TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget in which a suite takes seconds."""
+    budgets = {**BUDGETS, "smoke": TINY}
+    for module in (suites_module, running_module):
+        monkeypatch.setattr(module, "BUDGETS", budgets)
+    from himatch.reproduce import jobs
+
+    monkeypatch.setattr(jobs, "BUDGETS", budgets)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small dataset."""
+    folder = tmp_path_factory.mktemp("logs")
+    make_dataset("hopper-medium-expert", folder / "hopper-medium-expert-mine-v0", episodes=20, quiet=True)
+    return folder
+
+
+def options(cache: str, **settings: object) -> Options:
+    return Options(budget="smoke", cache=cache, threads=1, device="cpu", **settings)  # type: ignore[arg-type]
+
+
+SHORT = {
+    "xvel": {"tasks": ("hopper",)},
+    "reward": {"tasks": ("hopper",)},
+    "synthetic": {"tasks": ("hopper",), "methods": ("cdt",), "conditioning": ("open", "closed", "planned")},
+    "shift": {"tasks": ("hopper",), "methods": ("cdt",)},
+    "return": {"tasks": ("hopper",)},
+    "cheetah-vel": {"methods": ("dt", "meta-bc", "focal")},
+    "zvel": {"methods": ("cdt", "meta-bc")},
+    "ant-xy": {"methods": ("cdt",)},
+    "imitation": {"tasks": ("hopper",), "methods": ("bdt", "dt-e2e")},
+    "data": {"tasks": ("hopper",)},
+}
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path: Path) -> None:
+    chosen = options(cache, **SHORT[name])
+    outcomes = run_benchmark([name], tmp_path, chosen, quiet=True)
+    assert [outcome.failure for outcome in outcomes] == [None] * len(outcomes)
+    results = read_results([tmp_path])
+    assert len(results) == sum(len(job.questions) for job in plan_jobs([name], chosen))
+    for result in results:
+        assert result.suite == name
+        assert result.provenance["data"]["hash"]
+        for target in result.targets:
+            assert sum(_flat(target.histograms["target"])) == pytest.approx(1.0, abs=1e-3)
+            assert bool(target.returns) == (not SUITES[name].mixes_rewards)
+            if name != "data":
+                assert len(target.w1) == len(result.seeds) == 1
+                assert target.reference is not None
+                assert sum(_flat(target.histograms["rollouts"])) == pytest.approx(1.0, abs=1e-3)
+    groups = {target.group for result in results for target in result.targets}
+    expected = {
+        "synthetic": {"synthetic", "synthetic (shuffled)"},
+        "cheetah-vel": {"0.5", "1.5", "2.5"},
+        "zvel": {"uni-modal", "bi-modal"},
+        "data": {"best", "middle", "worst", "all"},
+    }
+    assert groups == expected.get(name, {"expert", "medium"})
+
+
+def test_conditionings_are_left_out_where_rollouts_would_refuse_them(tiny: None, cache: str, tmp_path: Path) -> None:
+    methods = ("cdt", "dt", "bc", "meta-bc", "moments", "goal")
+    chosen = options(cache, tasks=("hopper",), methods=methods, conditioning=CONDITIONINGS)
+    jobs = plan_jobs(["xvel"], chosen)
+    outcomes = run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
+    assert [outcome.failure for outcome in outcomes] == [None] * len(methods)
+    for job in jobs:
+        policy = load(tmp_path / "models" / job.key)
+        for conditioning in set(CONDITIONINGS) - {question.conditioning for question in job.questions}:
+            with pytest.raises(TargetError, match=f"^{conditioning} conditioning"):
+                policy.match("heldout(0)", episodes=1, conditioning=conditioning)
+
+
+def _flat(shares: list[object]) -> list[float]:
+    return [x for row in shares for x in (row if isinstance(row, list) else [row])]  # type: ignore[misc]
+
+
+def test_finished_jobs_are_not_done_again_and_new_questions_use_the_model(
+    tiny: None, cache: str, tmp_path: Path
+) -> None:
+    chosen = options(cache, tasks=("hopper",), methods=("cdt",))
+    run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
+    files = sorted(tmp_path.rglob("*.safetensors")) + sorted((tmp_path / "scores").iterdir())
+    before = {path: path.stat().st_mtime_ns for path in files}
+    run_benchmark(["xvel", "synthetic"], tmp_path, chosen, quiet=True)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert {result.suite for result in read_results([tmp_path])} == {"xvel", "synthetic"}
+
+
+def test_a_model_of_other_settings_or_other_data_is_not_used(tiny: None, cache: str, tmp_path: Path) -> None:
+    """Such as one that was copied there, or that stayed when the results were removed."""
+    chosen = options(cache, tasks=("hopper",), methods=("dt",))
+    run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
+    (tmp_path / "benchmark.json").unlink()
+    (first,) = run_benchmark(["synthetic"], tmp_path, replace(chosen, steps=3, head="gaussian"), quiet=True)
+    (tmp_path / "benchmark.json").unlink()
+    other = tmp_path / "other-v0"
+    make_dataset("hopper-medium-expert", other, episodes=20, seed=1, quiet=True)
+    (second,) = run_benchmark(["synthetic"], tmp_path, replace(chosen, data=str(other)), quiet=True)
+    assert "other settings (head tanh, now gaussian; steps 2, now 3" in str(first.failure)
+    assert "other data" in str(second.failure)
+    assert len(read_results([tmp_path])) == 1
+
+
+def test_a_table_is_of_one_dataset(tiny: None, cache: str, tmp_path: Path) -> None:
+    """Whatever the files are called."""
+    for seed, name in enumerate(("a", "b")):
+        make_dataset("hopper-medium-expert", tmp_path / name / "same-v0", episodes=20, seed=seed, quiet=True)
+    chosen = options(cache, tasks=("hopper",), methods=("bc",), data=str(tmp_path / "a" / "same-v0"))
+    assert run_benchmark(["xvel"], tmp_path / "out", chosen, quiet=True)[0].failure is None
+    chosen = replace(chosen, methods=("dt",), data=str(tmp_path / "b" / "same-v0"))
+    assert "holds results of hopper on other data" in str(
+        run_benchmark(["xvel"], tmp_path / "out", chosen, quiet=True)[0].failure
+    )
+
+
+def test_questions_about_the_same_targets_are_played_once(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One set of rollouts answers all, and says of each feature what rollouts of its own would have said."""
+    play, played = running_module.match_targets, []
+
+    def counted(*arguments: Any, **settings: Any) -> Any:
+        played.append(settings["features"])
+        return play(*arguments, **settings)
+
+    monkeypatch.setattr(running_module, "match_targets", counted)
+    chosen = options(cache, tasks=("hopper",), methods=("bc",))
+    run_benchmark(["xvel", "reward"], tmp_path / "together", chosen, quiet=True)
+    assert played == [("x_velocity", "reward")]
+    run_benchmark(["reward"], tmp_path / "alone", chosen, quiet=True)
+    together, alone = ({r.suite: r for r in read_results([tmp_path / name])} for name in ("together", "alone"))
+    assert set(together) == {"xvel", "reward"}
+    assert together["reward"].targets == alone["reward"].targets
+    assert together["reward"].targets != together["xvel"].targets
+
+
+def test_a_failure_is_listed_and_does_not_stop_the_rest(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = running_module.train
+
+    def failing(method: object, *rest: object, **settings: object) -> object:
+        if getattr(method, "name", "") == "dt":
+            raise RuntimeError("the disk has gone away")
+        return train(method, *rest, **settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(running_module, "train", failing)
+    chosen = options(cache, tasks=("hopper",), methods=("dt", "bc"))
+    outcomes = run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
+    assert sorted(outcome.failure or "" for outcome in outcomes) == ["", "RuntimeError: the disk has gone away"]
+    assert [result.method for result in read_results([tmp_path])] == ["BC (no-context)"]
+    assert "Traceback" in next((tmp_path / "failures").iterdir()).read_text()
+    monkeypatch.setattr(running_module, "train", train)
+    again = run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
+    assert all(outcome.failure is None for outcome in again)
+    assert not list((tmp_path / "failures").iterdir())
+
+
+def test_failures_are_shown_word_for_word() -> None:
+    shown = io.StringIO()
+    show_outcomes(
+        [Outcome("a"), Outcome("b", "no file /data/[old]/logs.hdf5, or none that can be read")],
+        Console(file=shown, width=40),
+    )
+    assert shown.getvalue().splitlines() == [
+        "1 of 2 jobs done",
+        "failed: b: no file /data/[old]/logs.hdf5, or none that can be read",
+    ]
+
+
+def test_another_head(tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("GROUP", 1), ("ROLLOUTS", 1), ("TEMPERATURES", (0.5, 1.0))):
+        monkeypatch.setattr(temperature, name, value)
+    chosen = options(cache, tasks=("hopper",), methods=("dt", "meta-bc"), head="gaussian")
+    assert all(outcome.failure is None for outcome in run_benchmark(["xvel"], tmp_path, chosen, quiet=True))
+    training = [result.provenance["training"] for result in read_results([tmp_path])]
+    assert [facts["head"] for facts in training] == ["gaussian"] * 2
+    for facts in training:
+        assert facts["chosen_by"] == "x_velocity, mean W1 to 3 training episodes, 1 rollouts each"
+        assert sorted(facts["tried"]) == ["0.5", "1"]
+        assert facts["tried"][f"{facts['temperature']:g}"] == min(facts["tried"].values())
+
+
+def test_the_temperature_is_chosen_alike_in_whatever_order_suites_are_named(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running_module, "training_scores", lambda policy, targets, feature, threads: {0.5: [1.0]})
+    chosen = options(cache, tasks=("hopper",), methods=("bc",), head="gaussian")
+    for order in (("xvel", "reward"), ("reward", "xvel")):
+        run_benchmark(order, tmp_path / order[0], chosen, quiet=True)
+    by = {result.provenance["training"]["chosen_by"].partition(",")[0] for result in read_results([tmp_path])}
+    assert by == {"x_velocity"}
+
+
+def test_each_method_has_the_temperature_that_suits_it(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chosen once, by training episodes; what is asked later acts at it, too."""
+    chosen = options(cache, tasks=("hopper",), methods=("dt",), head="gaussian")
+    monkeypatch.setattr(
+        running_module, "training_scores", lambda policy, targets, feature, threads: {0.7: [3.0], 0.5: [1.0]}
+    )
+    assert run_benchmark(["xvel"], tmp_path, chosen, quiet=True)[0].failure is None
+    monkeypatch.delattr(running_module, "training_scores")
+    acted: list[float] = []
+    real = running_module.match_targets
+
+    def noted(policy: Any, *rest: Any, **settings: Any) -> Any:
+        acted.append(policy.temperature)
+        return real(policy, *rest, **settings)
+
+    monkeypatch.setattr(running_module, "match_targets", noted)
+    assert run_benchmark(["synthetic"], tmp_path, chosen, quiet=True)[0].failure is None
+    assert acted == [0.5]
+    assert {result.provenance["training"]["temperature"] for result in read_results([tmp_path])} == {0.5}
+
+
+OWN_METHOD = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from himatch.methods import METHODS
+from himatch.methods.paper import CDT
+
+
+@dataclass(frozen=True)
+class Coarse(CDT):
+    name: ClassVar[str] = "coarse"
+    bins: int = 5
+
+
+METHODS[Coarse.name] = Coarse
+"""
+
+
+def test_several_processes_know_a_method_of_ones_own(cache: str, logs: Path, tmp_path: Path) -> None:
+    own = tmp_path / "coarse.py"
+    own.write_text(OWN_METHOD)
+    few = {"steps": 2, "seeds": 1, "episodes": 1, "data": str(logs)}
+    try:
+        chosen = options(cache, tasks=("hopper",), methods=("coarse", "bc"), imports=(str(own),), **few)
+        outcomes = run_benchmark(["xvel"], tmp_path / "out", chosen, workers=2, quiet=True)
+    finally:
+        METHODS.pop("coarse", None)
+    assert [outcome.failure for outcome in outcomes] == [None, None]
+    results = {result.method: result for result in read_results([tmp_path / "out"])}
+    assert set(results) == {"coarse", "BC (no-context)"}
+    assert results["coarse"].provenance["method"] == {
+        "name": "coarse",
+        "feature": "x_velocity",
+        "gamma": 1.0,
+        "bins": 5,
+    }
+    with pytest.raises(HimatchError, match=r"--import .*missing\.py: no such file"):
+        options(cache, imports=(str(tmp_path / "missing.py"),))
+
+
+def test_sigterm_to_the_first_of_several_processes_stops_them_all(logs: Path, tmp_path: Path) -> None:
+    """They save what they train and leave; a job that waits is not begun."""
+    command = [
+        sys.executable,
+        "-m",
+        "himatch",
+        "benchmark",
+        "xvel",
+        "--tasks",
+        "hopper",
+        "--methods",
+        "cdt",
+        "dt",
+        "bc",
+    ]
+    command += ["--budget", "smoke", "--steps", "1000000", "--workers", "2", "--data", str(logs)]
+    process = subprocess.Popen([*command, "--out", str(tmp_path)], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while len(list((tmp_path / "models").glob("*/seed-0/metrics.jsonl"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+    assert len(list((tmp_path / "models").glob("*/training.safetensors"))) == 2
+    assert len(list((tmp_path / "models").iterdir())) == 2
+    assert not (tmp_path / "failures").exists()
+
+
+def test_fewer_steps_pretrain_less_too(cache: str, logs: Path, tmp_path: Path) -> None:
+    few = options(cache, tasks=("hopper",), methods=("dt-ae",), steps=2, seeds=1, episodes=1, data=str(logs))
+    assert [outcome.failure for outcome in run_benchmark(["imitation"], tmp_path, few, quiet=True)] == [None] * 3
+    methods = [result.provenance["method"] for result in read_results([tmp_path])]
+    assert {method["mode"] for method in methods} == {"unsupervised", "joint", "frozen"}
+    assert {method["pretrain_steps"] for method in methods} == {5}  # 10,000 are usual with 4,000 of training
+    usual, alike = make_method("dt-ae"), make_method("meta-bc")  # which trains its encoder as long as its policy
+    assert running_module._shortened(usual, options(cache)) == usual
+    assert running_module._shortened(alike, few) == alike
+
+
+def test_data_of_ones_own(tiny: None, cache: str, logs: Path, tmp_path: Path) -> None:
+    """Whoever made them is said, not whether they were named."""
+    folder = logs / "hopper-medium-expert-mine-v0"
+    theirs = write_minari(load_dataset(folder), tmp_path / "hopper-medium-expert-theirs-v0")
+    for data, made in ((logs, True), (folder / "data", True), (theirs, False)):
+        chosen = options(cache, tasks=("hopper",), methods=("bc",), data=str(data))
+        out = tmp_path / f"out-{data.name}"
+        assert run_benchmark(["xvel"], out, chosen, quiet=True)[0].failure is None
+        assert read_results([out])[0].provenance["data"]["made_by_himatch"] is made
+    chosen = options(cache, tasks=("walker2d",), methods=("bc",), data=str(logs))
+    assert "holds no dataset for walker2d" in str(
+        run_benchmark(["xvel"], tmp_path / "w", chosen, quiet=True)[0].failure
+    )
+
+
+def test_targets_beside_the_data_are_new_and_named(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The patchworks of zvel are himatch's own episodes, with data of one's own as well."""
+    real, seen = running_module.suite_targets, []
+
+    def watched(suite: Any, task: str, split: Split, additional: Any) -> Any:
+        extra: TrajectoryDataset = additional()
+        seen.append((split.train, extra))
+        return real(suite, task, split, lambda: extra)
+
+    monkeypatch.setattr(running_module, "suite_targets", watched)
+    chosen = options(cache, methods=("dt",))
+    assert run_benchmark(["zvel"], tmp_path / "usual", chosen, quiet=True)[0].failure is None
+    ((trained_on, extra),) = seen
+    known = {episode.observations.tobytes() for episode in trained_on}
+    assert len(known) == len(extra) == 20
+    assert not known & {episode.observations.tobytes() for episode in extra}
+    theirs = write_minari(trained_on, tmp_path / "theirs-v0")
+    mine = replace(chosen, data=str(theirs))
+    assert run_benchmark(["zvel"], tmp_path / "mine", mine, quiet=True)[0].failure is None
+    results = read_results([tmp_path / "mine"])
+    data, targets = (results[0].provenance[name] for name in ("data", "target_data"))
+    assert (data["name"], data["made_by_himatch"]) == ("theirs-v0", False)
+    assert (targets["hash"], targets["made_by_himatch"]) == (extra.content_hash, True)
+    caption = build_tables(results)[0].caption
+    assert "Data: theirs-v0 (not made by himatch, 20 episodes, " in caption
+    assert f"; {targets['name']} (targets, made by himatch, 20 episodes, sha256 {targets['hash'][:8]})." in caption
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_ray_worker_that_is_killed_loses_nothing(cache: str, logs: Path, tmp_path: Path) -> None:
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        deadline = time.monotonic() + 120
+        while not killed and time.monotonic() < deadline:
+            if any((tmp_path / "models").glob("*/run.json")):  # in the middle of a training
+                for pid in _busy_workers()[:1]:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+            time.sleep(0.05)
+
+    assassin = threading.Thread(target=kill_one)
+    assassin.start()
+    try:
+        few = {"steps": 200, "seeds": 1, "episodes": 1}
+        chosen = options(cache, tasks=("hopper",), methods=("cdt", "dt", "bc"), data=str(logs), **few)
+        outcomes = run_benchmark(["xvel"], tmp_path, chosen, executor="ray", quiet=True)
+    finally:
+        assassin.join()
+        ray.shutdown()
+    assert killed
+    assert [outcome.failure for outcome in outcomes] == [None, None, None]
+    assert len(read_results([tmp_path])) == 3
+
+
+def _busy_workers() -> list[int]:
+    """Processes that run a job: Ray names them after the function."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                if b"ray::attempt" in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+    return found
+
+
+def test_the_command(tiny: None, cache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out")
+    command = ["benchmark", "data", "--tasks", "hopper", "--budget", "smoke", "--cache", cache, "--out", out]
+    with pytest.raises(SystemExit) as exit_:
+        main(command)
+    assert exit_.value.code == 0
+    assert "1 of 1 jobs done" in capsys.readouterr().out
+    assert json.loads((tmp_path / "out" / "benchmark.json").read_text())["budget"] == "smoke"
+    with pytest.raises(SystemExit) as exit_:
+        main([*command, "--seeds", "3"])
+    assert exit_.value.code == 2
+    assert "holds other results (seeds 1, now 3); choose another --out" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(SystemExit) as exit_:
+        main(["benchmark", "nonsense", "--out", out])
+    assert exit_.value.code == 2
+    assert "unknown suite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--out", "afile"), "a part of that path is a file"),
+        (("--out", "out", "--data", "nowhere.hdf5"), "there is no file or folder nowhere.hdf5"),
+        (("--out", "out", "--threads", "-1"), "threads must be 0 (all) or more"),
+        (("--out", "out", "--executor", "ray", "--address", "auto"), "there is no Ray cluster at auto"),
+    ],
+)
+def test_what_cannot_begin_is_one_line(
+    options: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "afile").write_text("mine")
+    assert_refused(run("benchmark", "data", "--tasks", "hopper", "--budget", "smoke", *options), message)
+
+
+def test_a_folder_without_results_may_become_another_kind(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise HimatchError("mistyped")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(running_module, "job_dataset", broken)
+        (failed,) = run_benchmark(["data"], tmp_path, options(cache, tasks=("hopper",), seeds=7), quiet=True)
+    assert failed.failure == "mistyped"
+    (done,) = run_benchmark(["data"], tmp_path, options(cache, tasks=("hopper",)), quiet=True)
+    assert done.failure is None
+
+
+def test_of_two_processes_one_does_a_job(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = options(cache, tasks=("hopper",), methods=("bc",))
+    (job,) = plan_jobs(["xvel"], chosen)
+    trainings, train = [], running_module.train
+
+    def counted(*args: Any, **settings: Any) -> Any:
+        trainings.append(settings["out"])
+        return train(*args, **settings)
+
+    monkeypatch.setattr(running_module, "train", counted)
+    with ThreadPoolExecutor(2) as pool:
+        written = list(pool.map(lambda _: running_module.run_job(job, tmp_path, chosen), range(2)))
+    assert sorted(map(len, written)) == [0, 1]
+    assert len(trainings) == 1
+
+
+def test_an_interrupted_command_says_how_to_go_on(
+    tiny: None, cache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not with an option that only training has."""
+    command = ["benchmark", "xvel", "--tasks", "hopper", "--methods", "dt", "--budget", "smoke", "--device", "cpu"]
+    command += ["--cache", cache, "--threads", "1", "--out", str(tmp_path / "out")]
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise Interrupted("stopped at step 1 of 2; everything is saved, continue with --resume")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(running_module, "train", interrupted)
+        with pytest.raises(SystemExit) as exit_:
+            main(command)
+    said = capsys.readouterr().err
+    assert exit_.value.code == 130
+    assert "the same command goes on from there" in said
+    assert "--resume" not in said
+    with pytest.raises(SystemExit) as exit_:
+        main(command)
+    assert exit_.value.code == 0

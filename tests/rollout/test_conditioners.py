@@ -1,0 +1,395 @@
+"""What the policy is told: open and closed against definitions written out in NumPy, and demonstrations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import himatch as hm
+from himatch.errors import TargetError
+from himatch.rollout import Conditioning, Feed, make_feed
+from himatch.statistics.aggregators import BestTask, DiscountedSum, FinalValue, Histogram, Moments
+from himatch.statistics.features import resolve_feature
+from himatch.statistics.information import InformationStatistic
+from himatch.targets import Context, Samples, Target
+
+FEATURE = resolve_feature("x_velocity", hm.get_task("hopper"))
+BINS = hm.Bins((-2.0,), (3.0,), 5)
+AGGREGATORS = {
+    "histogram": Histogram(5, low=(-2.0,), high=(3.0,)),
+    "sum": DiscountedSum(scale=10.0),
+    "mean": Moments(1, center=(0.7,)),
+    "moments": Moments(4, center=(0.7,)),
+    "goal": FinalValue(),
+    "best task": BestTask(),
+}
+ADDITIVE = ("histogram", "sum", "mean", "moments")
+every = pytest.mark.parametrize("name", AGGREGATORS)
+additive = pytest.mark.parametrize("name", ADDITIVE)
+values = st.integers(1, 12).flatmap(
+    lambda steps: arrays(np.float32, (steps, 1), elements=st.integers(-12, 16).map(lambda i: i / 4))
+)
+
+
+class Rows(Target):
+    """These values, whatever the horizon."""
+
+    name = "rows"
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows = rows
+
+    def values(self, context: Context) -> np.ndarray:
+        return self.rows
+
+
+def clock(step: int) -> torch.Tensor:
+    """All rollouts are at this step."""
+    return torch.tensor([[step]])
+
+
+def feed_of(
+    conditioning: Conditioning, name: str, targets: list[np.ndarray], numbers: np.ndarray | None = None
+) -> Feed:
+    chosen = np.zeros((1, 1), np.int64) if numbers is None else numbers
+    return make_feed(
+        conditioning,
+        InformationStatistic(FEATURE, AGGREGATORS[name]),
+        hm.CDT("x_velocity"),
+        5,
+        [Rows(target) for target in targets],
+        Context(FEATURE, BINS, 1000),
+        chosen,
+        torch.device("cpu"),
+    )
+
+
+def told(feed: Feed, steps: int, achieved: np.ndarray | None = None) -> np.ndarray:
+    """Rows ``(steps, K, B, k)``, with what each step achieved ``(steps, d)`` or ``(steps, K, B, d)`` reported."""
+    rows = []
+    for step in range(steps):
+        z = feed.z(clock(step))
+        assert z is not None
+        rows.append(z.numpy().copy())
+        if achieved is not None:
+            phi = np.broadcast_to(achieved[step], (*rows[-1].shape[:2], achieved.shape[-1]))
+            feed.achieved(phi)
+    return np.array(rows)
+
+
+# -- open -------------------------------------------------------------------------------------------------------
+
+
+@every
+@given(target=values)
+def test_open_tells_the_targets_own_statistic_and_holds_its_last_row(name: str, target: np.ndarray) -> None:
+    rows = told(feed_of("open", name, [target]), len(target) + 4)[:, 0, 0]
+    expected = AGGREGATORS[name](target)
+    np.testing.assert_array_equal(rows[: len(target)], expected)
+    np.testing.assert_array_equal(rows[len(target) :], np.repeat(expected[-1:], 4, axis=0))
+
+
+@every
+def test_targets_of_different_lengths_side_by_side(name: str) -> None:
+    rng = np.random.default_rng(0)
+    targets = [rng.normal(size=(steps, 1)).astype(np.float32) for steps in (3, 8, 5)]
+    numbers = np.array([[0, 1, 2, 1], [2, 2, 0, 1]])
+    conditionings: tuple[Conditioning, ...] = ("open", "closed")
+    for conditioning in conditionings[: 2 if name in ADDITIVE else 1]:
+        achieved = rng.normal(size=(10, 2, 4, 1)).astype(np.float32) if conditioning == "closed" else None
+        together = told(feed_of(conditioning, name, targets, numbers), 10, achieved)
+        for place in np.ndindex(2, 4):
+            own = None if achieved is None else achieved[:, place[0], place[1]]
+            alone = told(feed_of(conditioning, name, [targets[numbers[place]]]), 10, own)
+            np.testing.assert_array_equal(together[:, place[0], place[1]], alone[:, 0, 0])
+
+
+# -- closed -----------------------------------------------------------------------------------------------------
+
+
+def remaining(name: str, target: np.ndarray, achieved: np.ndarray) -> np.ndarray:
+    """The statistic of what remains of a target after some steps, by definition, ``(k,)``."""
+    aggregator = AGGREGATORS[name]
+    steps = len(target)
+    if isinstance(aggregator, Histogram):
+        wanted = BINS.histogram(target)[0]
+        counts = BINS.histogram(achieved)[0] * len(achieved) if len(achieved) else np.zeros(BINS.count)
+        rest = np.maximum(0.0, steps * wanted - np.round(counts))
+        rest[rest < 1e-9] = 0.0
+        return rest / rest.sum() if rest.sum() > 0 else wanted
+    if isinstance(aggregator, DiscountedSum):
+        return (target.sum(0, dtype=np.float64) - achieved.sum(0, dtype=np.float64)) / aggregator.scale
+    if isinstance(aggregator, Moments):
+        left = steps - len(achieved)
+        if left <= 0:
+            return aggregator(target)[0]
+        x, y = target.astype(np.float64), achieved.astype(np.float64)
+        raw = [((x**p).sum(0) - (y**p).sum(0)) / left for p in range(1, 5)]
+        mean = raw[0]
+        central = [
+            raw[1] - mean**2,
+            raw[2] - 3 * mean * raw[1] + 2 * mean**3,
+            raw[3] - 4 * mean * raw[2] + 6 * mean**2 * raw[1] - 3 * mean**4,
+        ]
+        rooted = [np.sqrt(max(central[0], 0)), np.cbrt(central[1]), max(central[2], 0) ** 0.25]
+        return np.concatenate([mean, *(np.atleast_1d(m) for m in rooted)])[: aggregator.order]
+    raise AssertionError(name)
+
+
+@additive
+@given(target=values, achieved=values)
+def test_closed_is_what_remains(name: str, target: np.ndarray, achieved: np.ndarray) -> None:
+    rows = told(feed_of("closed", name, [target]), len(achieved), achieved)[:, 0, 0]
+    for step, row in enumerate(rows):
+        expected = remaining(name, target, achieved[:step])
+        # Roots magnify the rounding of a moment that is zero.
+        np.testing.assert_allclose(row, expected, atol=2e-3 if name == "moments" else 1e-5)
+
+
+@additive
+@given(target=values)
+def test_closed_is_open_while_the_target_is_achieved(name: str, target: np.ndarray) -> None:
+    steps = len(target)
+    closed = told(feed_of("closed", name, [target]), steps, target)
+    open_rows = told(feed_of("open", name, [target]), steps)
+    np.testing.assert_allclose(closed, open_rows, atol=2e-3 if name == "moments" else 1e-5)
+
+
+@additive
+def test_closed_is_open_over_a_whole_episode(name: str) -> None:
+    """A thousand subtractions do not pile up rounding: the last steps are told what they should be."""
+    target = np.random.default_rng(0).normal(1.0, 0.5, (1000, 1)).astype(np.float32) + 3
+    closed = told(feed_of("closed", name, [target]), 1000, target)
+    expected = told(feed_of("open", name, [target]), 1000)
+    np.testing.assert_allclose(closed[..., :2], expected[..., :2], atol=1e-4)
+    np.testing.assert_allclose(closed, expected, atol=2e-2)  # roots of third and fourth moments magnify rounding
+
+
+def test_closed_begins_anew_after_a_reset() -> None:
+    target = np.array([[0.5], [1.5], [2.5]], np.float32)
+    for name in ("histogram", "sum", "moments"):
+        feed = feed_of("closed", name, [target])
+        first = told(feed, 3, target[::-1].copy())
+        feed.reset()
+        np.testing.assert_array_equal(told(feed, 3, target[::-1].copy()), first)
+
+
+def test_an_exhausted_histogram_tells_the_whole_target() -> None:
+    target = np.array([[0.5], [1.5]], np.float32)
+    rows = told(feed_of("closed", "histogram", [target]), 4, np.array([[0.5], [1.5], [1.5], [1.5]], np.float32))
+    np.testing.assert_allclose(rows[:, 0, 0], [[0, 0, 0.5, 0.5, 0], [0, 0, 0, 1, 0], *[[0, 0, 0.5, 0.5, 0]] * 2])
+
+
+def test_closed_histograms_of_two_features_remain_separately() -> None:
+    statistic = InformationStatistic(
+        resolve_feature("x_velocity,z_velocity", hm.get_task("hopper")), Histogram(2, low=(0.0, 0.0), high=(2.0, 2.0))
+    )
+    target = np.array([[0.5, 0.5], [0.5, 1.5]], np.float32)
+    feed = make_feed(
+        "closed",
+        statistic,
+        hm.CDT("x_velocity,z_velocity"),
+        5,
+        [Rows(target)],
+        Context(statistic.feature, hm.Bins((0, 0), (2, 2), 2), 2),
+        np.zeros((1, 1), np.int64),
+        torch.device("cpu"),
+    )
+    rows = told(feed, 2, np.array([[1.5, 1.5]] * 2, np.float32))[:, 0, 0]
+    np.testing.assert_allclose(rows, [[1, 0, 0.5, 0.5], [1, 0, 1, 0]])
+
+
+@pytest.mark.parametrize("name", ["histogram", "sum", "moments"])
+def test_closed_needs_gamma_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(AGGREGATORS, "discounted", type(AGGREGATORS[name])(gamma=0.9))
+    with pytest.raises(TargetError, match="gamma 1"):
+        feed_of("closed", "discounted", [np.ones((3, 1), np.float32)])
+
+
+def test_a_goal_stays_what_it_is() -> None:
+    goal = np.array([[3.0], [1.0], [2.0]], np.float32)
+    for conditioning in ("open", "closed"):
+        feed = feed_of(conditioning, "goal", [goal])  # type: ignore[arg-type]
+        np.testing.assert_array_equal(told(feed, 3, np.ones((3, 1), np.float32))[:, 0, 0], 2.0)
+
+
+@pytest.mark.parametrize("name", sorted(set(AGGREGATORS) - {*ADDITIVE, "goal"}))
+def test_closed_refuses_what_has_no_total(name: str) -> None:
+    kind = AGGREGATORS[name].kind
+    with pytest.raises(TargetError, match=f"^closed conditioning takes .* statistic '{kind}' has none; use open$"):
+        feed_of("closed", name, [np.ones((3, 1), np.float32)])
+
+
+@dataclass(frozen=True)
+class Signs:
+    """An aggregator of somebody's own, counted as it says: how many steps are above and below zero."""
+
+    kind: ClassVar[str] = "signs"
+
+    def fit(self, features: object) -> Signs:
+        return self
+
+    def width(self, dimensions: int) -> int:
+        return 2 * dimensions
+
+    def contributions(self, phi: np.ndarray) -> np.ndarray:
+        return np.concatenate([phi > 0, phi < 0], axis=1).astype(np.float64)
+
+    def of_total(self, total: np.ndarray, steps: np.ndarray) -> np.ndarray:
+        return total / np.where(steps > 0, steps, np.nan)
+
+    def __call__(self, phi: np.ndarray) -> np.ndarray:
+        rest = np.cumsum(self.contributions(phi)[::-1], axis=0)[::-1]
+        return self.of_total(rest, np.arange(len(phi), 0, -1)[:, None]).astype(np.float32)
+
+
+def test_closed_asks_an_aggregator_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(AGGREGATORS, "own", Signs())
+    target = np.array([[1.0], [-1.0], [1.0], [0.0]], np.float32)
+    rows = told(feed_of("closed", "own", [target]), 5, np.array([[-1], [-1], [1], [1], [1]], np.float32))[:, 0, 0]
+    whole = [0.5, 0.25]  # told again once nothing is left
+    np.testing.assert_allclose(rows, [whole, [2 / 3, 0.0], [1.0, -0.5], [1.0, -1.0], whole], atol=1e-6)
+
+
+# -- rollouts apart ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("conditioning", ["open", "closed"])
+@additive
+@given(data=st.data())
+def test_each_rollout_by_its_own_clock(name: str, conditioning: Conditioning, data: st.DataObject) -> None:
+    """Begun again one by one, every rollout is told what it would be told alone."""
+    targets = [data.draw(values) for _ in range(3)]
+    together = feed_of(conditioning, name, targets, np.arange(3)[None])
+    alone = [feed_of(conditioning, name, [target]) for target in targets]
+    steps = np.zeros(3, np.int64)
+    for _ in range(12):
+        begun = np.flatnonzero(data.draw(st.tuples(*[st.booleans()] * 3)))
+        together.reset(begun)
+        steps[begun] = 0
+        z = together.z(torch.from_numpy(steps[None]))
+        assert z is not None
+        phi = data.draw(arrays(np.float32, (1, 3, 1), elements=st.integers(-12, 16).map(lambda i: i / 4)))
+        going = np.flatnonzero(data.draw(st.tuples(*[st.booleans()] * 3)))
+        for rollout, feed in enumerate(alone):
+            if rollout in begun:
+                feed.reset()
+            own = feed.z(clock(int(steps[rollout])))
+            assert own is not None
+            np.testing.assert_array_equal(z[0, rollout], own[0, 0])
+            if rollout in going:
+                feed.achieved(phi[:, [rollout]])
+        together.achieved(phi[:, going], going)
+        steps[going] += 1
+
+
+@pytest.mark.parametrize("conditioning", ["open", "closed"])
+@additive
+def test_another_target_as_if_it_had_been_the_target_from_the_beginning(name: str, conditioning: Conditioning) -> None:
+    rng = np.random.default_rng(0)
+    first, second = (
+        [rng.normal(size=(steps, 1)).astype(np.float32) for steps in lengths] for lengths in ((3, 9), (7,))
+    )
+    changed = feed_of(conditioning, name, first, np.arange(2)[None])
+    other = feed_of(conditioning, name, [first[0], second[0]], np.arange(2)[None])
+    for step in range(10):
+        if step == 4:
+            changed.take(feed_of(conditioning, name, second), np.array([1]))
+        found, expected = changed.z(clock(step)), other.z(clock(step))
+        assert found is not None
+        assert expected is not None
+        np.testing.assert_array_equal(found[0, 0], expected[0, 0])
+        assert np.array_equal(found[0, 1], expected[0, 1]) == (step >= 4)
+        for feed in (changed, other):
+            feed.achieved(np.full((1, 2, 1), step / 4 - 1, np.float32))
+
+
+def test_a_target_that_is_given_several_times_is_asked_once() -> None:
+    class Counted(Rows):
+        asked = 0
+
+        def values(self, context: Context) -> np.ndarray:
+            self.asked += 1
+            return super().values(context)
+
+    target = Counted(np.ones((3, 1), np.float32))
+    statistic, frame = InformationStatistic(FEATURE, AGGREGATORS["sum"]), Context(FEATURE, BINS, 1000)
+    make_feed("open", statistic, hm.DT(), 5, [target] * 4, frame, np.arange(4)[None], torch.device("cpu"))
+    assert target.asked == 1
+
+
+# -- the rest ---------------------------------------------------------------------------------------------------
+
+
+def test_unknown_conditioning() -> None:
+    with pytest.raises(TargetError, match="open, closed, planned, got 'loop'"):
+        feed_of("loop", "sum", [np.ones((3, 1), np.float32)])  # type: ignore[arg-type]
+
+
+def test_policies_without_statistic_are_told_nothing() -> None:
+    feed = make_feed("open", None, hm.BC(), 5, [Samples(np.ones(3))], None, np.zeros((1, 2), int), torch.device("cpu"))
+    assert feed.z(clock(0)) is None
+    assert feed.targets(clock(0)) is None
+    assert not feed.wants_features
+
+
+@pytest.mark.parametrize("method", [hm.BC(), hm.BDT(), hm.DTAE(), hm.MetaBC(), hm.FOCAL()], ids=lambda m: m.name)
+@pytest.mark.parametrize("conditioning", ["closed", "planned"])
+def test_policies_that_would_not_hear_it_are_not_conditioned_so(
+    conditioning: Conditioning, method: hm.methods.Method
+) -> None:
+    shown, numbers = hm.Trajectory(np.zeros((4, 11)), np.zeros((4, 3)), np.zeros(4)), np.zeros((1, 1), int)
+    with pytest.raises(
+        TargetError, match=rf"^{conditioning} conditioning is for .*, and {method.name} is not; use open$"
+    ):
+        make_feed(conditioning, None, method, 5, [hm.demo(shown)], None, numbers, torch.device("cpu"))
+
+
+def test_demonstrations_follow_the_targets_clock() -> None:
+    rng = np.random.default_rng(0)
+    demos = [hm.Trajectory(rng.normal(size=(steps, 11)), np.zeros((steps, 3))) for steps in (4, 9)]
+    numbers = np.array([[1, 0, 1]])
+    for literal in (False, True):
+        method = hm.BDT(m=2, target_window=3, literal=literal)
+        feed = make_feed("open", None, method, 5, [hm.demo(d) for d in demos], None, numbers, torch.device("cpu"))
+        _, count = method.codes_and_states(5)
+        for step in range(12):
+            windows = feed.targets(clock(step))
+            assert windows is not None
+            first = max(step - 4, 0) if literal else step
+            for window, demo in zip(windows, demos, strict=True):
+                states = demo.observations
+                expected = states[np.minimum(first + np.arange(count), len(states) - 1)]
+                np.testing.assert_array_equal(window.numpy(), expected)
+        assert feed.target is not None
+        np.testing.assert_array_equal(feed.target.numpy(), numbers)
+    with pytest.raises(TargetError, match="imitates demonstrations"):
+        make_feed("open", None, hm.BDT(), 5, [Samples(np.ones(3))], None, numbers, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("literal", [False, True])
+def test_demonstrations_by_the_clock_of_each_rollout(literal: bool) -> None:
+    rng = np.random.default_rng(0)
+    demos = [hm.demo(hm.Trajectory(rng.normal(size=(steps, 11)), np.zeros((steps, 3)))) for steps in (4, 9)]
+    method = hm.BDT(m=2, target_window=3, literal=literal)
+
+    def made(targets: list[hm.Target]) -> Feed:
+        numbers = np.arange(len(targets))[None]
+        return make_feed("open", None, method, 5, targets, None, numbers, torch.device("cpu"))
+
+    together = made([demos[0], demos[0], demos[1]])
+    together.take(made([demos[1]]), np.array([1]))
+    steps = np.array([[7, 2, 5]])
+    found = together.targets(torch.from_numpy(steps))
+    assert found is not None
+    for window, demo, step in zip(found, (demos[0], demos[1], demos[1]), steps[0], strict=True):
+        expected = made([demo]).targets(clock(int(step)))
+        assert expected is not None
+        np.testing.assert_array_equal(window, expected[0])

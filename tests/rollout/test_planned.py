@@ -1,0 +1,94 @@
+"""Planned conditioning: the schedule's episodes in turn, each telling its own z."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import himatch as hm
+from himatch.errors import TargetError
+from himatch.rollout import Feed, make_feed
+from himatch.statistics.aggregators import Aggregator, DiscountedSum, Histogram
+from himatch.statistics.features import resolve_feature
+from himatch.statistics.information import InformationStatistic
+from himatch.targets import Target
+from himatch.targets.distribution import apportion
+
+FEATURE = resolve_feature("x_velocity", hm.get_task("hopper"))
+
+
+@pytest.fixture
+def reference(hopper: hm.TrajectoryDataset) -> hm.EpisodeReference:
+    return hm.EpisodeReference.of(hopper, FEATURE, horizon=1000)
+
+
+def feed(
+    aggregator: Aggregator,
+    targets: list[Target],
+    reference: hm.EpisodeReference,
+    given: hm.EpisodeReference | None,
+) -> Feed:
+    return make_feed(
+        "planned",
+        InformationStatistic(FEATURE, aggregator),
+        hm.CDT("x_velocity"),
+        5,
+        targets,
+        reference.context,
+        np.arange(len(targets))[None],
+        torch.device("cpu"),
+        given,
+    )
+
+
+def planned(reference: hm.EpisodeReference, targets: list[Target]) -> np.ndarray:
+    """Rows ``(T, targets, bins)``."""
+    bins = reference.context.bins
+    made = feed(Histogram(bins.count, low=bins.low, high=bins.high), targets, reference, reference)
+    steps = max(len(target.values(reference.context)) for target in targets)
+    rows = [made.z(torch.tensor([[step]])) for step in range(steps)]
+    return np.array([row[0].numpy() for row in rows if row is not None])
+
+
+@pytest.mark.parametrize("text", ["normal(1,0.5)", "0.5*normal(0,0.3)+0.5*normal(3.5,0.3)", "uniform(0,4)"])
+def test_planned_lays_out_the_schedule(text: str, reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset) -> None:
+    target = hm.parse_target(text)
+    rows = planned(reference, [target])[:, 0]
+    assert (rows >= 0).all()
+    np.testing.assert_allclose(rows.sum(1), 1.0, atol=1e-6)
+    bins = reference.context.bins
+    aggregator = Histogram(bins.count, low=bins.low, high=bins.high)
+    parts = reference.schedule(target, 1000)
+    weights = dict(parts)
+    assert len(weights) > 1
+    shares = apportion([share for _, share in parts], 1000)
+    assert shares.sum() == len(rows) == 1000
+    first = 0
+    for (number, _), share in zip(parts, shares, strict=True):
+        z = aggregator(hopper[number].observations[:, [5]])
+        clock = np.minimum(np.arange(first, first + share), len(z) - 1)  # the episode's own clock, its last row held
+        np.testing.assert_array_equal(rows[first : first + share], z[clock])
+        assert share == pytest.approx(1000 * weights[number], abs=1)
+        first += share
+
+
+def test_planned_for_a_training_episode_is_open(reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset) -> None:
+    """An episode of the data is its own mixture."""
+    bins = reference.context.bins
+    rows = planned(reference, [hm.demo(hopper[7]), hm.demo(hopper[3])])
+    for place, number in enumerate((7, 3)):
+        z = Histogram(bins.count, low=bins.low, high=bins.high)(hopper[number].observations[:, [5]])
+        np.testing.assert_array_equal(rows[: len(z), place], z)
+
+
+def test_planned_refuses_what_it_cannot_lay_out(reference: hm.EpisodeReference) -> None:
+    bins = reference.context.bins
+    for aggregator, message in (
+        (DiscountedSum(), "lays out histograms"),
+        (Histogram(bins.count, low=bins.low, high=bins.high), "needs the training episodes"),
+    ):
+        with pytest.raises(TargetError, match=message):
+            feed(aggregator, [hm.parse_target("point(1)")], reference, given=None)
+    with pytest.raises(TargetError, match="not a distribution"):
+        planned(reference, [hm.parse_target("return(3)")])

@@ -1,0 +1,128 @@
+"""What a run folder says of itself, whatever has changed around it since."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command_line import Run
+from untrained import fallen_hoppers
+
+import himatch as hm
+from himatch.errors import HimatchError, HimatchWarning
+from himatch.evaluation.evaluate import evaluate, named_targets
+from himatch.interchange.card import command
+from himatch.simulation import make_simulator, record
+from himatch.tasks import registry
+
+SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}
+
+
+@pytest.fixture
+def data() -> hm.TrajectoryDataset:
+    return hm.load_dataset(fallen_hoppers(range(24)), "hopper")
+
+
+def test_a_run_keeps_its_own_task(data: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def register(**features: Any) -> None:
+        monkeypatch.setattr(registry, "_registry", {n: t for n, t in registry._registry.items() if n != "arm"})
+        hm.register_task("arm", horizon=1000, observation_width=11, action_width=3, features=features)
+
+    def effort(observations: Any, actions: Any, rewards: Any) -> Any:
+        return actions[:, 0] ** 2
+
+    register(speed=5, effort=effort)
+    arms = hm.load_dataset([hm.Trajectory(e.observations, e.actions, e.rewards) for e in data], "arm")
+    before = hm.train(hm.CDT("speed"), arms, out=tmp_path / "run", **SMALL).action_error(arms)
+    register(speed=2, more=7, effort=effort)
+    with pytest.warns(HimatchWarning, match=r"^task arm .* differs in speed from the one that this run was trained on"):
+        loaded = hm.load(tmp_path / "run")
+    assert loaded.task.features["speed"] == 5
+    assert "more" in loaded.task.features
+    np.testing.assert_array_equal(loaded.action_error(arms), before)
+    register(speed=5)
+    with pytest.raises(HimatchError, match="registered without 'effort', and its feature 'effort' is a function"):
+        hm.load(tmp_path / "run")
+
+
+def test_a_policy_without_rewards_is_scored_on_what_there_is(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    task = hm.Task("logs", 1000, 11, 3, -1.0, 1.0, features={"speed": 5, "height": 0}, env_id="Hopper-v5")
+    logs = hm.load_dataset([hm.Trajectory(e.observations, e.actions) for e in data], task)
+    policy = hm.train(hm.BDT(m=2, target_window=5), logs, out=tmp_path / "run", context=5, **SMALL)
+    assert policy.feature == "speed"  # the first that the task names
+    assert policy.match(logs[0], episodes=1).frame.feature.name == "speed"
+
+
+@pytest.mark.parametrize(
+    ("split", "name"),
+    [
+        (hm.paper_split, "paper"),
+        (hm.random_split, "random"),
+        (lambda data: hm.random_split(data, seed=1), "SPLIT"),
+        (lambda data: hm.paper_split(data, per_group=2), "SPLIT"),
+        (lambda data: data, "none"),
+    ],
+)
+def test_its_command_names_the_split(data: hm.TrajectoryDataset, split: Any, name: str, tmp_path: Path) -> None:
+    policy = hm.train(hm.BC(), split(data), out=tmp_path / "run", **SMALL)
+    assert f" --split {name} " in command(policy.description)
+
+
+def test_a_split_by_labels_is_named_by_them(data: hm.TrajectoryDataset) -> None:
+    labelled = hm.load_dataset([hm.Trajectory(e.observations, e.actions, label=str(i % 3)) for i, e in enumerate(data)])
+    assert hm.label_split(labelled, ["0", "2"]).name == "label:0,2"
+    assert hm.label_split(labelled, ["0"], per_label=1).name is None
+
+
+def test_an_evaluation_says_where_and_with_what(data: hm.TrajectoryDataset, tmp_path: Path, run: Run) -> None:
+    out = tmp_path / "run"
+    hm.train(hm.CDT("x_velocity"), hm.random_split(data), out=out, head="gaussian", **SMALL)
+    for options in ((), ("--env", "Hopper-v4", "--weights", "last"), ("--temperature", 0)):
+        code, printed, err = run("evaluate", out, "--episodes", 1, *options)
+        assert code == 0, err
+        assert "total" not in printed  # the same as that of the only group
+    names = ("evaluation", "evaluation-last-Hopper-v4", "evaluation-temperature-0")
+    found = [json.loads((out / f"{name}-episodes-1.json").read_text()) for name in names]
+    facts = [[content["provenance"][key] for key in ("env_id", "weights", "temperature")] for content in found]
+    assert facts == [["Hopper-v5", "best", 0.85], ["Hopper-v4", "last", 0.85], ["Hopper-v5", "best", 0.0]]
+    assert [content["summary"]["total"] == content["summary"]["random"] for content in found] == [True] * 3
+
+
+@pytest.mark.filterwarnings("ignore:.*lies where no training episode goes")
+def test_errors_of_other_kinds_are_not_summed_up(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = hm.train(hm.DT(), data, out=tmp_path / "run", **SMALL)
+    (tmp_path / "targets").write_text("a | return(20)\nb | normal(1,0.2)\n")
+    assert set(evaluate(policy, named_targets(policy, str(tmp_path / "targets")), episodes=1).as_json()["summary"]) == {
+        "a",
+        "b",
+    }
+
+
+def test_an_ant_in_another_version(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).uniform(-1, 1, (3, 1000, 8))
+    ants = record(make_simulator("ant", 3), lambda _, number, step: noise[number, step], range(3))
+    policy = hm.train(hm.CDT("x_velocity"), hm.load_dataset(ants, "ant"), out=tmp_path / "run", **SMALL)
+    for env in ("Ant-v4", "Ant-v5"):
+        assert policy.match(ants[0], episodes=1, env=env).lengths.shape == (1, 1)
+
+
+def test_sensitivity_does_not_depend_on_the_order_of_the_list(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = hm.train(hm.CDT("x_velocity"), data, out=tmp_path / "run", **SMALL)
+    episodes = [data[i] for i in range(6)]
+    others = [policy.action_error(episodes, episodes[k:] + episodes[:k]) for k in range(1, 6)]
+    expected = np.mean(others, axis=0) / policy.action_error(episodes)
+    for order in (range(6), (0, 2, 4, 1, 3, 5)):
+        found = policy.score([episodes[i] for i in order])["sensitivity"]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert np.isnan(policy.score(episodes[:1])["sensitivity"]).all()
+    for nothing in (None, [], data[0]):
+        with pytest.raises(HimatchError, match="list of episodes"):
+            policy.score(nothing)  # type: ignore[arg-type]
+
+
+def test_names_of_targets_keep_their_digits() -> None:
+    for text in ("return(1234567.5)", "goal(0.12345678)", "shift(normal(1,0.1), 0.1234567)"):
+        assert hm.parse_target(hm.parse_target(text).name).name == hm.parse_target(text).name == text
