@@ -135,7 +135,7 @@ def returns(policy: hm.Policy, demonstrations: list[hm.Trajectory], episodes: in
     numbers = np.tile(np.repeat(np.arange(count), episodes), (stack, 1))
     settings = [{"velocity": float(str(demonstrations[i].label))} for i in numbers.ravel()]
     simulator = hm.make_simulator("cheetah-vel", numbers.size, settings=settings)
-    feed = policy_feed(policy, targets, conditioning_frame(policy), numbers, "open")
+    feed = policy_feed(policy, targets, conditioning_frame(policy), numbers, "nominal")
     player = Player(policy.agent, policy.normalizers, feed, numbers.shape[1])
     lengths = np.array([len(demo) for demo in demonstrations])[numbers]
     starts = EVALUATION_SEED + np.tile(np.arange(episodes), count)

@@ -4,7 +4,7 @@
 
 For each run folder: mean W1 of every seed to fifteen training episodes, the five with the largest total of the feature,
 the five in the middle of that order and five spread over the others, and to the held-out episodes it keeps, if any;
-`open` conditioning. A run with a deterministic head has one row, to compare with.
+`nominal` conditioning. A run with a deterministic head has one row, to compare with.
 """
 
 from __future__ import annotations

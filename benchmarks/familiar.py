@@ -3,7 +3,7 @@
     python benchmarks/familiar.py RUN... [--episodes 5]
 
 For each CDT run folder: mean W1 over eight targets that no training episode has (Gaussians over the range of the data
-and beyond its upper end, and mixtures of two), `open` conditioning, and over the held-out episodes it keeps, if any.
+and beyond its upper end, and mixtures of two), `nominal` conditioning, and over the held-out episodes it keeps, if any.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def main() -> None:
         model.save_pretrained(folder / "theirs")
         policy = hm.import_hugging_face(folder / "theirs", folder / "run", data=data, context=CONTEXT)
         for wanted in (1500.0, 3200.0):
-            ours = policy.match(f"return({wanted})", episodes=arguments.rollouts, conditioning="closed").returns[0]
+            ours = policy.match(f"return({wanted})", episodes=arguments.rollouts, conditioning="remaining").returns[0]
             theirs = their_returns(model, data, wanted, arguments.rollouts)
             for name, found in (("himatch", ours), ("transformers", theirs)):
                 error = np.std(found) / np.sqrt(len(found))

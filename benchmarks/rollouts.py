@@ -151,7 +151,7 @@ def main() -> None:
             torch.set_num_threads(1)
             for preset in ("cpu", "fast", "paper"):
                 policy = make_policy(preset, folder)
-                for conditioning in ("open", "closed"):
+                for conditioning in ("nominal", "remaining"):
                     p50, p99 = latencies(policy, conditioning, arguments.calls)
                     print(f"{preset} {conditioning}: p50 {p50:.2f} ms, p99 {p99:.2f} ms", flush=True)
             return

@@ -43,7 +43,7 @@ def job(
     targets: Iterable[Place],
     *,
     seeds: Sequence[int] = (0, 1),
-    conditioning: str = "open",
+    conditioning: str = "nominal",
     budget: str = "smoke",
     data: str | None = None,
     quality: float | None = None,

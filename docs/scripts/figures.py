@@ -87,7 +87,7 @@ def distance(policy: Policy, result: MatchResult) -> None:
     figure = Figure(figsize=(10, 3.2), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     left.stairs(wanted / width, edges, fill=True, color=TARGET, alpha=0.55, label="target")
-    left.stairs(rolled / width, edges, color=ROLLOUT, lw=1.6, label="rollouts, open")
+    left.stairs(rolled / width, edges, color=ROLLOUT, lw=1.6, label="rollouts, nominal")
     plain(left, xlabel="x velocity", ylabel="density", title="histograms")
     left.legend(frameon=False, loc="upper left")
     centres = bins.centers[0]
@@ -148,14 +148,14 @@ def main() -> None:
         data = hm.make_dataset("cheetah-vel", Path(place) / "cheetah-v0", episodes=155)
         split = hm.paper_split(data)
         policy = hm.train(hm.CDT("x_velocity"), split, preset="cpu", steps=1500, out=Path(place) / "run")
-        names = ("open", "closed", "planned")
+        names = ("nominal", "remaining", "planned")
         results = {name: policy.match(TWO_MODES, episodes=5, conditioning=name) for name in names}
         print({name: round(result.w1, 3) for name, result in results.items()}, "sha256", data.content_hash[:16])
         slow, fast = (next(t for t in data if t.label == label) for label in ("0.6", "2.2"))
         from himatch.types import concatenate
 
         statistics(concatenate(slow[:100], fast[100:]), data)
-        distance(policy, results["open"])
+        distance(policy, results["nominal"])
         conditioning(policy, results)
 
 

@@ -157,7 +157,7 @@ class Policy:
         target: Asked,
         *,
         episodes: int = 20,
-        conditioning: Conditioning = "open",
+        conditioning: Conditioning = "nominal",
         feature: str | None = None,
         seed: int = 0,
         env: Environment | None = None,
@@ -172,7 +172,7 @@ class Policy:
         episodes
             Rollouts of every seed, each as long as the target.
         conditioning
-            ``open``: the target's own z_t; ``closed``: what remains of it; ``planned``: histograms, by way of the
+            ``nominal``: the target's own z_t; ``remaining``: what remains of it; ``planned``: histograms, by way of the
             nearest mixture of training episodes.
         feature
             What is compared, by default what the policy was trained to match.
@@ -196,7 +196,7 @@ class Policy:
         targets: Sequence[Asked],
         *,
         episodes: int = 20,
-        conditioning: Conditioning = "open",
+        conditioning: Conditioning = "nominal",
         feature: str | None = None,
         seed: int = 0,
         env: Environment | None = None,
@@ -224,7 +224,7 @@ class Policy:
         *,
         seed: int | None = None,
         batch: int | None = None,
-        conditioning: Conditioning = "open",
+        conditioning: Conditioning = "nominal",
         noise: int | None = None,
     ) -> Controller:
         """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them.
@@ -267,7 +267,7 @@ class Policy:
         """What every seed would do at every step of a logged episode, ``(K, T, act)``, in the task's range.
 
         The policy sees the episode's own past and is told what ``target`` (by default the episode itself, else whatever
-        :meth:`match` takes) says, step by step, the way it is told at run time under ``open`` conditioning.
+        :meth:`match` takes) says, step by step, the way it is told at run time under ``nominal`` conditioning.
         """
         self._check_widths(trajectory, "the episode")
         told = self.target(trajectory if target is None else target)

@@ -25,7 +25,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("conditioning", ["open", "closed", "planned"])
+@pytest.mark.parametrize("conditioning", ["nominal", "remaining", "planned"])
 def test_match(trained: Path, run: Run, tmp_path: Path, conditioning: str) -> None:
     picture = tmp_path / "match.png"
     settings = ("--episodes", 2, "--conditioning", conditioning, "--plot", picture)
@@ -62,7 +62,7 @@ def test_evaluations_do_not_write_over_one_another(trained: Path, run: Run, tmp_
     names = []
     for more in (
         (),
-        ("--conditioning", "closed"),
+        ("--conditioning", "remaining"),
         ("--feature", "x_velocity", "--weights", "last"),
         ("--episodes", 1, "--seed", 1_234_567),
     ):
@@ -71,7 +71,7 @@ def test_evaluations_do_not_write_over_one_another(trained: Path, run: Run, tmp_
         names.append(Path("".join(out.partition("written to ")[2].split())).name)
     assert names == [
         "evaluation-two.json",
-        "evaluation-two-closed.json",
+        "evaluation-two-remaining.json",
         "evaluation-two-x_velocity-last.json",
         "evaluation-two-episodes-1-seed-1234567.json",
     ]

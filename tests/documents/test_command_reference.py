@@ -24,7 +24,7 @@ def test_every_command_is_there() -> None:
     assert len(names) >= 10
     for name in names:
         assert f"\n## himatch {name}\n" in written
-    for option in ("--target-window N", "--columns.step NAME", "--conditioning open\\|closed\\|planned"):
+    for option in ("--target-window N", "--columns.step NAME", "--conditioning nominal\\|remaining\\|planned"):
         assert f"`{option}`" in written
 
 

@@ -128,7 +128,7 @@ def test_returns_and_goals_are_scored_as_asked(data: hm.TrajectoryDataset, tmp_p
 # -- many at once -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("conditioning", ["open", "closed", "planned"])
+@pytest.mark.parametrize("conditioning", ["nominal", "remaining", "planned"])
 def test_targets_and_seeds_at_once_are_each_on_its_own(
     conditioning: str, policy: Policy, data: hm.TrajectoryDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,6 @@ def test_the_page_runs_from_top_to_bottom(
             exec(block, names)
     assert Path("match.png").stat().st_size > 5000
     printed = capsys.readouterr().out
-    assert re.findall(r"^(open|closed|planned) \d", printed, re.MULTILINE) == ["open", "closed", "planned"]
+    assert re.findall(r"^(nominal|remaining|planned) \d", printed, re.MULTILINE) == ["nominal", "remaining", "planned"]
     assert isinstance(names["shaken"], hm.MatchResult)
     assert names["score"]["action_error"].shape == (2,)  # type: ignore[index]

@@ -81,7 +81,7 @@ def test_a_policy_that_listens_matches_and_a_deaf_one_does_not(policies: dict[st
     cdt, bc = policies["cdt"], policies["bc"]
     assert distances(bc).min() > 0.8  # one speed for everybody cannot be near both
     assert matches(cdt, bc)
-    for conditioning in ("closed", "planned"):
+    for conditioning in ("remaining", "planned"):
         assert (distances(cdt, conditioning=conditioning) < distances(bc) / 2).all()
     deaf = hm.load(cdt.folder)
     assert deaf.agent.policy.embed_z is not None

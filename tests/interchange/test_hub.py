@@ -122,7 +122,7 @@ def test_without_the_library(trained: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_card_says_what_the_run_is(trained: Path, hub: LocalHub) -> None:
     group = {"mean": 1.25, "std": 0.5, "iqm": 1.125, "low": 1.0, "high": 1.5}
     evaluation = {
-        "feature": "x_velocity", "conditioning": "open", "summary": {"expert": group},
+        "feature": "x_velocity", "conditioning": "nominal", "summary": {"expert": group},
         "targets": [{"episodes": 7}], "provenance": {"env_id": "Hopper-v5"},
     }  # fmt: skip
     (trained / "evaluation.json").write_text(json.dumps(evaluation))

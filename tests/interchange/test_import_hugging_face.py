@@ -81,7 +81,7 @@ def test_the_same_actions_step_by_step(form: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     seen, rewards = rng.normal(size=(STEPS, 11)).astype(np.float32), rng.uniform(-5, 40, STEPS).astype(np.float32)
     expected = their_actions(made, seen, rewards, 700.0)
-    controller = hm.load(tmp_path / "run").controller("return(700)", conditioning="closed")
+    controller = hm.load(tmp_path / "run").controller("return(700)", conditioning="remaining")
     found = [controller.act(row, None if i == 0 else rewards[i - 1]) for i, row in enumerate(seen)]
     np.testing.assert_allclose(np.stack(found), expected, atol=1e-5)
     assert expected.std() > 0.1  # the comparison is of something

@@ -44,7 +44,7 @@ def test_a_run_goes_to_the_hub_and_comes_back(trained: Path, run: Run, hub: Loca
     assert hub.private == {"somebody/cdt": True}
     code, out, _ = run("match", "hf:somebody/cdt", "--target", "normal(0.5,0.3)", "--episodes", 1)
     assert code == 0
-    assert "2 rollouts of 2 seed(s), open" in out
+    assert "2 rollouts of 2 seed(s), nominal" in out
     code, _, err = run("evaluate", "hf:somebody/cdt", "--targets", "synthetic", "--episodes", 1)
     assert code == 2
     assert err == "himatch: hf:somebody/cdt does not lie in a folder of yours; say where to write (--out FILE)\n"
@@ -66,7 +66,7 @@ def test_weights_of_hugging_face_match_a_return(run: Run, hub: LocalHub, tmp_pat
     code, out, _ = run("import", tmp_path / "theirs", "--out", tmp_path / "run", *given, "--env", "Hopper-v4")
     assert (code, out) == (0, f"dt for hopper, context 20, written to {tmp_path / 'run'}\n")
     assert hm.load(tmp_path / "run").description["data"]["env_id"] == "Hopper-v4"
-    arguments = ("--target", "return(50)", "--episodes", 2, "--conditioning", "closed")
+    arguments = ("--target", "return(50)", "--episodes", 2, "--conditioning", "remaining")
     code, out, err = run("match", tmp_path / "run", *arguments)
     assert (code, "error " in out) == (0, True)
     assert "himatch: note: whether return(50) can be reached is not known: no training episodes\n" in err

@@ -46,9 +46,9 @@ def test_a_method_without_a_feature_is_trained_once_and_scored_on_both() -> None
 
 
 def test_conditionings_apply_to_the_methods_they_are_for() -> None:
-    options = Options(tasks=("hopper",), methods=("cdt", "dt", "bc"), conditioning=("open", "closed", "planned"))
+    options = Options(tasks=("hopper",), methods=("cdt", "dt", "bc"), conditioning=("nominal", "remaining", "planned"))
     asked = {job.method: [q.conditioning for q in job.questions] for job in plan_jobs(["xvel"], options)}
-    assert asked == {"cdt": ["open", "closed", "planned"], "dt": ["open", "closed"], "bc": ["open"]}
+    assert asked == {"cdt": ["nominal", "remaining", "planned"], "dt": ["nominal", "remaining"], "bc": ["nominal"]}
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Impatient(CDT):
 def test_conditionings_apply_to_methods_of_no_table_by_what_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS, Impatient.name, Impatient)
     methods = ("moments", "goal", "impatient", "meta-bc", "bdt")
-    options = Options(tasks=("hopper",), methods=methods, conditioning=("closed", "planned"))
+    options = Options(tasks=("hopper",), methods=methods, conditioning=("remaining", "planned"))
     jobs = plan_jobs(["xvel", "imitation"], options)
     asked = {(job.method, q.conditioning) for job in jobs for q in job.questions}
-    assert asked == {("moments", "closed"), ("goal", "closed"), ("impatient", "planned")}
+    assert asked == {("moments", "remaining"), ("goal", "remaining"), ("impatient", "planned")}
 
 
 def test_another_head_is_for_methods_that_can_have_it() -> None:
@@ -137,8 +137,12 @@ def test_the_papers_synthetic_targets_are_six_a_task() -> None:
         (["xvel"], {"conditioning": ("ajar",)}, "unknown conditioning"),
         (["xvel"], {"seeds": 0}, "seeds must be at least 1"),
         (["zvel"], {"methods": ("bc",)}, "nothing is left to do"),
-        (["xvel"], {"methods": ("bc",), "conditioning": ("closed",)}, "or none that takes closed conditioning$"),
-        (["xvel"], {"methods": ("focal",), "head": "gaussian"}, "none that takes open conditioning and the head gauss"),
+        (["xvel"], {"methods": ("bc",), "conditioning": ("remaining",)}, "or none that takes remaining conditioning$"),
+        (
+            ["xvel"],
+            {"methods": ("focal",), "head": "gaussian"},
+            "none that takes nominal conditioning and the head gauss",
+        ),
     ],
 )
 def test_mistakes_are_named(suites: list[str], settings: dict[str, object], message: str) -> None:

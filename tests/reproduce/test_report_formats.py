@@ -220,7 +220,7 @@ def test_results_without_histograms_still_make_a_report(tmp_path: Path) -> None:
 
 def test_a_method_has_one_colour_in_all_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever was not run on some of the tasks."""
-    rows = [("halfcheetah", "open"), ("halfcheetah", "closed"), ("halfcheetah", "planned"), ("hopper", "planned")]
+    rows = [("halfcheetah", "nominal"), ("halfcheetah", "remaining"), ("halfcheetah", "planned"), ("hopper", "planned")]
     results = [job("shift", task, "Categorical DT", "x_velocity", shifted(), conditioning=how) for task, how in rows]
     figures: list[Figure] = []
     monkeypatch.setattr(distances, "picture", lambda figure, *_: figures.append(figure))

@@ -31,7 +31,7 @@ def one(results: list[JobResult], suite: str, task: str, method: str, feature: s
     (found,) = [
         r
         for r in results
-        if (r.suite, r.task, r.method, r.feature, r.conditioning) == (suite, task, method, feature, "open")
+        if (r.suite, r.task, r.method, r.feature, r.conditioning) == (suite, task, method, feature, "nominal")
     ]
     return found
 

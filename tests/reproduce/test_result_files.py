@@ -92,7 +92,7 @@ def test_returns_of_mixed_rewards_are_left_out_of_older_files_too(suite: str, ta
 def test_results_are_found_below_a_published_folder(tmp_path: Path) -> None:
     for budget in ("fast", "paper"):
         write_result(tmp_path / budget, job("xvel", "hopper", "DT", "x_velocity", held_out(), budget=budget))
-    write_result(tmp_path / "fast", JobResult("data", "arm", "dataset", "x", "open", "fast", [], 0, [], {}))
+    write_result(tmp_path / "fast", JobResult("data", "arm", "dataset", "x", "nominal", "fast", [], 0, [], {}))
     assert [(r.suite, r.budget) for r in read_results([tmp_path])] == [
         *(("data", "fast"), ("xvel", "fast"), ("xvel", "paper")),
     ]

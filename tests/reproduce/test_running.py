@@ -69,7 +69,7 @@ def options(cache: str, **settings: object) -> Options:
 SHORT = {
     "xvel": {"tasks": ("hopper",)},
     "reward": {"tasks": ("hopper",)},
-    "synthetic": {"tasks": ("hopper",), "methods": ("cdt",), "conditioning": ("open", "closed", "planned")},
+    "synthetic": {"tasks": ("hopper",), "methods": ("cdt",), "conditioning": ("nominal", "remaining", "planned")},
     "shift": {"tasks": ("hopper",), "methods": ("cdt",)},
     "return": {"tasks": ("hopper",)},
     "cheetah-vel": {"methods": ("dt", "meta-bc", "focal")},

@@ -1,4 +1,4 @@
-"""What the policy is told: open and closed against definitions written out in NumPy, and demonstrations."""
+"""What the policy is told: nominal and remaining against definitions written out in NumPy, and demonstrations."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def told(feed: Feed, steps: int, achieved: np.ndarray | None = None) -> np.ndarr
 @every
 @given(target=values)
 def test_open_tells_the_targets_own_statistic_and_holds_its_last_row(name: str, target: np.ndarray) -> None:
-    rows = told(feed_of("open", name, [target]), len(target) + 4)[:, 0, 0]
+    rows = told(feed_of("nominal", name, [target]), len(target) + 4)[:, 0, 0]
     expected = AGGREGATORS[name](target)
     np.testing.assert_array_equal(rows[: len(target)], expected)
     np.testing.assert_array_equal(rows[len(target) :], np.repeat(expected[-1:], 4, axis=0))
@@ -101,9 +101,9 @@ def test_targets_of_different_lengths_side_by_side(name: str) -> None:
     rng = np.random.default_rng(0)
     targets = [rng.normal(size=(steps, 1)).astype(np.float32) for steps in (3, 8, 5)]
     numbers = np.array([[0, 1, 2, 1], [2, 2, 0, 1]])
-    conditionings: tuple[Conditioning, ...] = ("open", "closed")
+    conditionings: tuple[Conditioning, ...] = ("nominal", "remaining")
     for conditioning in conditionings[: 2 if name in ADDITIVE else 1]:
-        achieved = rng.normal(size=(10, 2, 4, 1)).astype(np.float32) if conditioning == "closed" else None
+        achieved = rng.normal(size=(10, 2, 4, 1)).astype(np.float32) if conditioning == "remaining" else None
         together = told(feed_of(conditioning, name, targets, numbers), 10, achieved)
         for place in np.ndindex(2, 4):
             own = None if achieved is None else achieved[:, place[0], place[1]]
@@ -111,7 +111,7 @@ def test_targets_of_different_lengths_side_by_side(name: str) -> None:
             np.testing.assert_array_equal(together[:, place[0], place[1]], alone[:, 0, 0])
 
 
-# -- closed -----------------------------------------------------------------------------------------------------
+# -- remaining -----------------------------------------------------------------------------------------------------
 
 
 def remaining(name: str, target: np.ndarray, achieved: np.ndarray) -> np.ndarray:
@@ -146,7 +146,7 @@ def remaining(name: str, target: np.ndarray, achieved: np.ndarray) -> np.ndarray
 @additive
 @given(target=values, achieved=values)
 def test_closed_is_what_remains(name: str, target: np.ndarray, achieved: np.ndarray) -> None:
-    rows = told(feed_of("closed", name, [target]), len(achieved), achieved)[:, 0, 0]
+    rows = told(feed_of("remaining", name, [target]), len(achieved), achieved)[:, 0, 0]
     for step, row in enumerate(rows):
         expected = remaining(name, target, achieved[:step])
         # Roots magnify the rounding of a moment that is zero.
@@ -157,25 +157,25 @@ def test_closed_is_what_remains(name: str, target: np.ndarray, achieved: np.ndar
 @given(target=values)
 def test_closed_is_open_while_the_target_is_achieved(name: str, target: np.ndarray) -> None:
     steps = len(target)
-    closed = told(feed_of("closed", name, [target]), steps, target)
-    open_rows = told(feed_of("open", name, [target]), steps)
-    np.testing.assert_allclose(closed, open_rows, atol=2e-3 if name == "moments" else 1e-5)
+    remaining = told(feed_of("remaining", name, [target]), steps, target)
+    nominal = told(feed_of("nominal", name, [target]), steps)
+    np.testing.assert_allclose(remaining, nominal, atol=2e-3 if name == "moments" else 1e-5)
 
 
 @additive
 def test_closed_is_open_over_a_whole_episode(name: str) -> None:
     """A thousand subtractions do not pile up rounding: the last steps are told what they should be."""
     target = np.random.default_rng(0).normal(1.0, 0.5, (1000, 1)).astype(np.float32) + 3
-    closed = told(feed_of("closed", name, [target]), 1000, target)
-    expected = told(feed_of("open", name, [target]), 1000)
-    np.testing.assert_allclose(closed[..., :2], expected[..., :2], atol=1e-4)
-    np.testing.assert_allclose(closed, expected, atol=2e-2)  # roots of third and fourth moments magnify rounding
+    remaining = told(feed_of("remaining", name, [target]), 1000, target)
+    expected = told(feed_of("nominal", name, [target]), 1000)
+    np.testing.assert_allclose(remaining[..., :2], expected[..., :2], atol=1e-4)
+    np.testing.assert_allclose(remaining, expected, atol=2e-2)  # roots of third and fourth moments magnify rounding
 
 
 def test_closed_begins_anew_after_a_reset() -> None:
     target = np.array([[0.5], [1.5], [2.5]], np.float32)
     for name in ("histogram", "sum", "moments"):
-        feed = feed_of("closed", name, [target])
+        feed = feed_of("remaining", name, [target])
         first = told(feed, 3, target[::-1].copy())
         feed.reset()
         np.testing.assert_array_equal(told(feed, 3, target[::-1].copy()), first)
@@ -183,7 +183,7 @@ def test_closed_begins_anew_after_a_reset() -> None:
 
 def test_an_exhausted_histogram_tells_the_whole_target() -> None:
     target = np.array([[0.5], [1.5]], np.float32)
-    rows = told(feed_of("closed", "histogram", [target]), 4, np.array([[0.5], [1.5], [1.5], [1.5]], np.float32))
+    rows = told(feed_of("remaining", "histogram", [target]), 4, np.array([[0.5], [1.5], [1.5], [1.5]], np.float32))
     np.testing.assert_allclose(rows[:, 0, 0], [[0, 0, 0.5, 0.5, 0], [0, 0, 0, 1, 0], *[[0, 0, 0.5, 0.5, 0]] * 2])
 
 
@@ -193,7 +193,7 @@ def test_closed_histograms_of_two_features_remain_separately() -> None:
     )
     target = np.array([[0.5, 0.5], [0.5, 1.5]], np.float32)
     feed = make_feed(
-        "closed",
+        "remaining",
         statistic,
         hm.CDT("x_velocity,z_velocity"),
         5,
@@ -210,12 +210,12 @@ def test_closed_histograms_of_two_features_remain_separately() -> None:
 def test_closed_needs_gamma_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(AGGREGATORS, "discounted", type(AGGREGATORS[name])(gamma=0.9))
     with pytest.raises(TargetError, match="gamma 1"):
-        feed_of("closed", "discounted", [np.ones((3, 1), np.float32)])
+        feed_of("remaining", "discounted", [np.ones((3, 1), np.float32)])
 
 
 def test_a_goal_stays_what_it_is() -> None:
     goal = np.array([[3.0], [1.0], [2.0]], np.float32)
-    for conditioning in ("open", "closed"):
+    for conditioning in ("nominal", "remaining"):
         feed = feed_of(conditioning, "goal", [goal])  # type: ignore[arg-type]
         np.testing.assert_array_equal(told(feed, 3, np.ones((3, 1), np.float32))[:, 0, 0], 2.0)
 
@@ -223,8 +223,10 @@ def test_a_goal_stays_what_it_is() -> None:
 @pytest.mark.parametrize("name", sorted(set(AGGREGATORS) - {*ADDITIVE, "goal"}))
 def test_closed_refuses_what_has_no_total(name: str) -> None:
     kind = AGGREGATORS[name].kind
-    with pytest.raises(TargetError, match=f"^closed conditioning takes .* statistic '{kind}' has none; use open$"):
-        feed_of("closed", name, [np.ones((3, 1), np.float32)])
+    with pytest.raises(
+        TargetError, match=f"^remaining conditioning takes .* statistic '{kind}' has none; use nominal$"
+    ):
+        feed_of("remaining", name, [np.ones((3, 1), np.float32)])
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,7 @@ class Signs:
 def test_closed_asks_an_aggregator_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(AGGREGATORS, "own", Signs())
     target = np.array([[1.0], [-1.0], [1.0], [0.0]], np.float32)
-    rows = told(feed_of("closed", "own", [target]), 5, np.array([[-1], [-1], [1], [1], [1]], np.float32))[:, 0, 0]
+    rows = told(feed_of("remaining", "own", [target]), 5, np.array([[-1], [-1], [1], [1], [1]], np.float32))[:, 0, 0]
     whole = [0.5, 0.25]  # told again once nothing is left
     np.testing.assert_allclose(rows, [whole, [2 / 3, 0.0], [1.0, -0.5], [1.0, -1.0], whole], atol=1e-6)
 
@@ -261,7 +263,7 @@ def test_closed_asks_an_aggregator_of_ones_own(monkeypatch: pytest.MonkeyPatch) 
 # -- rollouts apart ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("conditioning", ["open", "closed"])
+@pytest.mark.parametrize("conditioning", ["nominal", "remaining"])
 @additive
 @given(data=st.data())
 def test_each_rollout_by_its_own_clock(name: str, conditioning: Conditioning, data: st.DataObject) -> None:
@@ -290,7 +292,7 @@ def test_each_rollout_by_its_own_clock(name: str, conditioning: Conditioning, da
         steps[going] += 1
 
 
-@pytest.mark.parametrize("conditioning", ["open", "closed"])
+@pytest.mark.parametrize("conditioning", ["nominal", "remaining"])
 @additive
 def test_another_target_as_if_it_had_been_the_target_from_the_beginning(name: str, conditioning: Conditioning) -> None:
     rng = np.random.default_rng(0)
@@ -321,7 +323,7 @@ def test_a_target_that_is_given_several_times_is_asked_once() -> None:
 
     target = Counted(np.ones((3, 1), np.float32))
     statistic, frame = InformationStatistic(FEATURE, AGGREGATORS["sum"]), Context(FEATURE, BINS, 1000)
-    make_feed("open", statistic, hm.DT(), 5, [target] * 4, frame, np.arange(4)[None], torch.device("cpu"))
+    make_feed("nominal", statistic, hm.DT(), 5, [target] * 4, frame, np.arange(4)[None], torch.device("cpu"))
     assert target.asked == 1
 
 
@@ -329,25 +331,27 @@ def test_a_target_that_is_given_several_times_is_asked_once() -> None:
 
 
 def test_unknown_conditioning() -> None:
-    with pytest.raises(TargetError, match="open, closed, planned, got 'loop'"):
+    with pytest.raises(TargetError, match="nominal, remaining, planned, got 'loop'"):
         feed_of("loop", "sum", [np.ones((3, 1), np.float32)])  # type: ignore[arg-type]
 
 
 def test_policies_without_statistic_are_told_nothing() -> None:
-    feed = make_feed("open", None, hm.BC(), 5, [Samples(np.ones(3))], None, np.zeros((1, 2), int), torch.device("cpu"))
+    feed = make_feed(
+        "nominal", None, hm.BC(), 5, [Samples(np.ones(3))], None, np.zeros((1, 2), int), torch.device("cpu")
+    )
     assert feed.z(clock(0)) is None
     assert feed.targets(clock(0)) is None
     assert not feed.wants_features
 
 
 @pytest.mark.parametrize("method", [hm.BC(), hm.BDT(), hm.DTAE(), hm.MetaBC(), hm.FOCAL()], ids=lambda m: m.name)
-@pytest.mark.parametrize("conditioning", ["closed", "planned"])
+@pytest.mark.parametrize("conditioning", ["remaining", "planned"])
 def test_policies_that_would_not_hear_it_are_not_conditioned_so(
     conditioning: Conditioning, method: hm.methods.Method
 ) -> None:
     shown, numbers = hm.Trajectory(np.zeros((4, 11)), np.zeros((4, 3)), np.zeros(4)), np.zeros((1, 1), int)
     with pytest.raises(
-        TargetError, match=rf"^{conditioning} conditioning is for .*, and {method.name} is not; use open$"
+        TargetError, match=rf"^{conditioning} conditioning is for .*, and {method.name} is not; use nominal$"
     ):
         make_feed(conditioning, None, method, 5, [hm.demo(shown)], None, numbers, torch.device("cpu"))
 
@@ -358,7 +362,7 @@ def test_demonstrations_follow_the_targets_clock() -> None:
     numbers = np.array([[1, 0, 1]])
     for literal in (False, True):
         method = hm.BDT(m=2, target_window=3, literal=literal)
-        feed = make_feed("open", None, method, 5, [hm.demo(d) for d in demos], None, numbers, torch.device("cpu"))
+        feed = make_feed("nominal", None, method, 5, [hm.demo(d) for d in demos], None, numbers, torch.device("cpu"))
         _, count = method.codes_and_states(5)
         for step in range(12):
             windows = feed.targets(clock(step))
@@ -371,7 +375,7 @@ def test_demonstrations_follow_the_targets_clock() -> None:
         assert feed.target is not None
         np.testing.assert_array_equal(feed.target.numpy(), numbers)
     with pytest.raises(TargetError, match="imitates demonstrations"):
-        make_feed("open", None, hm.BDT(), 5, [Samples(np.ones(3))], None, numbers, torch.device("cpu"))
+        make_feed("nominal", None, hm.BDT(), 5, [Samples(np.ones(3))], None, numbers, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("literal", [False, True])
@@ -382,7 +386,7 @@ def test_demonstrations_by_the_clock_of_each_rollout(literal: bool) -> None:
 
     def made(targets: list[hm.Target]) -> Feed:
         numbers = np.arange(len(targets))[None]
-        return make_feed("open", None, method, 5, targets, None, numbers, torch.device("cpu"))
+        return make_feed("nominal", None, method, 5, targets, None, numbers, torch.device("cpu"))
 
     together = made([demos[0], demos[0], demos[1]])
     together.take(made([demos[1]]), np.array([1]))

@@ -63,7 +63,7 @@ def test_actions_on_logged_episodes_under_any_target(
 
 @pytest.mark.parametrize(
     ("name", "conditioning"),
-    [*((name, "open") for name in METHODS), *((name, "closed") for name in ("dt", "cdt", "moments"))],
+    [*((name, "nominal") for name in METHODS), *((name, "remaining") for name in ("dt", "cdt", "moments"))],
 )
 def test_a_loop_of_ones_own_does_what_match_does(
     name: str, conditioning: str, data: hm.TrajectoryDataset, tmp_path: Path
@@ -115,8 +115,8 @@ def test_closed_needs_a_feature_of_single_steps(tmp_path: Path) -> None:
     policy = untrained(hm.CDT("change"), data, tmp_path)
     assert np.isfinite(policy.match(data[3], episodes=2).w1)
     with pytest.raises(HimatchError, match="looks at more than one step"):
-        policy.match(data[3], episodes=2, conditioning="closed")
-    controller = policy.controller(data[3], conditioning="closed")
+        policy.match(data[3], episodes=2, conditioning="remaining")
+    controller = policy.controller(data[3], conditioning="remaining")
     controller.reset()
     controller.act(data[3].observations[0])
     controller.act(data[3].observations[1])
@@ -129,7 +129,7 @@ def test_closed_on_rewards_is_told_what_is_left(batch: int | None, data: hm.Traj
     """Rewards that use up the return early are what a smaller return would have told from then on."""
     policy = untrained(hm.DT(), data, tmp_path)
     controllers = [
-        policy.controller(f"return({total})", batch=batch, conditioning="closed") for total in (900.0, 1000.0)
+        policy.controller(f"return({total})", batch=batch, conditioning="remaining") for total in (900.0, 1000.0)
     ]
     seen = np.random.default_rng(0).normal(size=(12, 11) if batch is None else (12, batch, 11))
     earned: list[float | np.ndarray | None] = [None, 50.0, np.full(batch or (), 50.0), *[0.0] * 9]
@@ -155,7 +155,7 @@ def test_closed_on_rewards_is_told_what_is_left(batch: int | None, data: hm.Traj
 def test_buffers_that_the_caller_writes_over_are_not_kept(policy: Policy, data: hm.TrajectoryDataset) -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(8, 11)).astype(np.float32)
-    clean, reused = (policy.controller(data[3], conditioning="closed") for _ in range(2))
+    clean, reused = (policy.controller(data[3], conditioning="remaining") for _ in range(2))
     buffer = np.zeros(11, np.float32)
     for row in rows:
         buffer[:] = row
@@ -230,7 +230,8 @@ def actions_apart(
 
 
 @pytest.mark.parametrize(
-    ("name", "conditioning"), [("cdt", "open"), ("cdt", "closed"), ("dt", "closed"), ("bdt", "open"), ("focal", "open")]
+    ("name", "conditioning"),
+    [("cdt", "nominal"), ("cdt", "remaining"), ("dt", "remaining"), ("bdt", "nominal"), ("focal", "nominal")],
 )
 def test_each_robot_has_its_own_target_and_episode(
     name: str, conditioning: Conditioning, data: hm.TrajectoryDataset, tmp_path: Path
@@ -264,7 +265,7 @@ def test_robots_are_chosen_by_numbers_or_a_mask(policy: Policy, data: hm.Traject
 
 
 @pytest.mark.parametrize(
-    ("name", "conditioning"), [("cdt", "open"), ("cdt", "closed"), ("bdt", "open"), ("focal", "open")]
+    ("name", "conditioning"), [("cdt", "nominal"), ("cdt", "remaining"), ("bdt", "nominal"), ("focal", "nominal")]
 )
 def test_another_target_in_mid_episode(
     name: str, conditioning: Conditioning, data: hm.TrajectoryDataset, tmp_path: Path
@@ -308,7 +309,7 @@ def test_another_target_for_some_robots(policy: Policy, data: hm.TrajectoryDatas
 def test_a_vector_environment_that_begins_again_by_itself(policy: Policy, data: hm.TrajectoryDataset) -> None:
     same = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}
     envs = gymnasium.make_vec("Hopper-v5", 2, "sync", vector_kwargs=same, max_episode_steps=6)
-    controller = policy.controller([data[3], data[8]], conditioning="closed")
+    controller = policy.controller([data[3], data[8]], conditioning="remaining")
     seen, _ = envs.reset(seed=0)
     lengths, rewards = np.zeros(2, int), None
     for _ in range(15):

@@ -48,7 +48,7 @@ VARIANTS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
 TARGETS = (4, 9)  # steps of the targets: one shorter than the rollouts and than the context, one in between
 
 
-def player(policy: Policy, targets: list[Demonstration], numbers: np.ndarray, conditioning: str = "open") -> Player:
+def player(policy: Policy, targets: list[Demonstration], numbers: np.ndarray, conditioning: str = "nominal") -> Player:
     feed = policy_feed(policy, targets, conditioning_frame(policy), numbers, conditioning)  # type: ignore[arg-type]
     return Player(policy.agent, policy.normalizers, feed, numbers.shape[1])
 
@@ -87,7 +87,7 @@ def test_actions_are_those_of_the_logged_path(
 
 @pytest.mark.parametrize(
     ("name", "conditioning"),
-    [*((name, "open") for name in ("bc", "cdt", "moments", "bdt", "bdt literal", "dt-ae")), ("cdt", "closed")],
+    [*((name, "nominal") for name in ("bc", "cdt", "moments", "bdt", "bdt literal", "dt-ae")), ("cdt", "remaining")],
 )
 def test_one_recording_serves_every_step(
     name: str, conditioning: str, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -171,7 +171,7 @@ def test_rollouts_apart_begin_again_one_by_one(
     policy = untrained(method, hopper, tmp_path, **model)
     rng = np.random.default_rng(0)
     targets = [hm.demo(episode(rng, count, level=1.0)) for count in (4, 9, 12)]
-    feed = policy_feed(policy, targets, conditioning_frame(policy), np.arange(3)[None], "open")
+    feed = policy_feed(policy, targets, conditioning_frame(policy), np.arange(3)[None], "nominal")
     together = Player(policy.agent, policy.normalizers, feed, 3, apart=True)
     alone = [player(policy, [target], np.zeros((1, 1), np.int64)) for target in targets]
     if recording:
@@ -209,7 +209,7 @@ def test_one_rollout_does_not_see_another(hopper: hm.TrajectoryDataset, tmp_path
 def gaussian_player(policy: Policy, batch: int, seed: int, temperature: float = 1.0) -> Player:
     numbers = np.zeros((len(policy.seeds), batch), np.int64)
     rng = np.random.default_rng(0)
-    feed = policy_feed(policy, [hm.demo(episode(rng, 9, level=1.0))], conditioning_frame(policy), numbers, "open")
+    feed = policy_feed(policy, [hm.demo(episode(rng, 9, level=1.0))], conditioning_frame(policy), numbers, "nominal")
     return Player(policy.agent, policy.normalizers, feed, batch, seed, temperature)
 
 

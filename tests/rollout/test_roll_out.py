@@ -50,7 +50,7 @@ def policy(episodes: list[hm.Trajectory], tmp_path: Path) -> Policy:
     return untrained(hm.CDT("x_velocity"), hm.load_dataset(episodes, "hopper"), tmp_path, seeds=(0, 1))
 
 
-def play(policy: Policy, lengths: list[int], targets: list[hm.Target], conditioning: str = "open") -> Rollouts:
+def play(policy: Policy, lengths: list[int], targets: list[hm.Target], conditioning: str = "nominal") -> Rollouts:
     numbers = np.tile(np.arange(len(targets)), (len(policy.seeds), 1))
     feed = policy_feed(policy, targets, conditioning_frame(policy), numbers, conditioning)  # type: ignore[arg-type]
     player = Player(policy.agent, policy.normalizers, feed, len(targets))
@@ -108,7 +108,9 @@ def test_each_rollout_is_as_long_as_its_target(policy: Policy, episodes: list[hm
 
 
 def test_the_horizon_ends_what_the_target_does_not(policy: Policy, episodes: list[hm.Trajectory]) -> None:
-    feed = policy_feed(policy, [hm.demo(episodes[0])], conditioning_frame(policy), np.zeros((2, 1), np.int64), "open")
+    feed = policy_feed(
+        policy, [hm.demo(episodes[0])], conditioning_frame(policy), np.zeros((2, 1), np.int64), "nominal"
+    )
     player = Player(policy.agent, policy.normalizers, feed, 1)
     simulator = make_simulator(replace(HOPPER, horizon=6), 2)
     left: list[int] = []
@@ -119,7 +121,7 @@ def test_the_horizon_ends_what_the_target_does_not(policy: Policy, episodes: lis
     assert left == [2, 2, 2, 2, 2, 0]
 
 
-@pytest.mark.parametrize("conditioning", ["open", "closed"])
+@pytest.mark.parametrize("conditioning", ["nominal", "remaining"])
 def test_together_is_the_same_as_one_at_a_time(
     conditioning: str, policy: Policy, episodes: list[hm.Trajectory]
 ) -> None:
@@ -144,9 +146,9 @@ def test_together_is_the_same_as_one_at_a_time(
 
 
 def test_closed_rollouts_are_told_what_they_achieved(policy: Policy, episodes: list[hm.Trajectory]) -> None:
-    """The actions of a closed rollout are those of the logged path under the z that its own past leaves."""
+    """The actions under `remaining` are those of the logged path under the z that its own past leaves."""
     targets: list[hm.Target] = [hm.demo(episodes[0])]
-    played = play(policy, [9], targets, "closed")
+    played = play(policy, [9], targets, "remaining")
     assert isinstance(policy.statistic, hm.InformationStatistic)
     bins = policy.statistic.aggregator.bins  # type: ignore[attr-defined]
     target = episodes[0].observations[:, [5]]
@@ -181,7 +183,9 @@ def test_observations_in_parts_are_refused_with_what_mends_it() -> None:
 
 
 def test_only_rollouts_that_go_on_are_computed(policy: Policy) -> None:
-    feed = policy_feed(policy, [hm.parse_target("point(0)")], conditioning_frame(policy), np.zeros((2, 3), int), "open")
+    feed = policy_feed(
+        policy, [hm.parse_target("point(0)")], conditioning_frame(policy), np.zeros((2, 3), int), "nominal"
+    )
     all_of_them, some = (Player(policy.agent, policy.normalizers, feed, 3) for _ in range(2))
     active = np.array([True, False, True, False, True, True])
     rng = np.random.default_rng(0)

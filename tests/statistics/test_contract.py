@@ -65,7 +65,7 @@ def test_the_rest_alone_gives_the_same(cls: type[Any], phi: np.ndarray, data: st
 @pytest.mark.parametrize("cls", [c for c in ALL if isinstance(c(), Additive)], ids=lambda cls: cls.kind)
 @given(phi=features, data=st.data())
 def test_totals_tell_the_statistic_of_every_rest(cls: type[Any], phi: np.ndarray, data: st.DataObject) -> None:
-    """What closed conditioning relies on: what remains of a total is the statistic of the steps that remain."""
+    """What remaining conditioning relies on: what remains of a total is the statistic of the steps that remain."""
     aggregator = cls().fit([phi])
     assert isinstance(aggregator, Additive)
     t = data.draw(st.integers(0, len(phi) - 1))

@@ -36,8 +36,8 @@ class Benchmark:
     """Only these methods: cdt, dt, bc, bdt, ...; those that are in none of the paper's tables are added to each."""
     imports: Import = ()
     """Python file (or module) that registers methods of your own."""
-    conditioning: Annotated[tuple[str, ...], Many] = ("open",)
-    """open, closed or planned, or several; each applies to the methods it is for."""
+    conditioning: Annotated[tuple[str, ...], Many] = ("nominal",)
+    """nominal, remaining or planned, or several; each applies to the methods it is for."""
     all_variants: bool = False
     """Also the rows that only a larger budget includes (smaller codes, longer windows)."""
     data: Annotated[str | None, tyro.conf.arg(metavar="PATH")] = None

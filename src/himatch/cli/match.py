@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from himatch.policy import Policy
 
 RunFolder = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-Conditioning = Annotated[Literal["open", "closed", "planned"], tyro.conf.arg(metavar="open|closed|planned")]
+Conditioning = Annotated[Literal["nominal", "remaining", "planned"], tyro.conf.arg(metavar="nominal|remaining|planned")]
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Rolling:
 
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 20
     """Rollouts of every target and seed."""
-    conditioning: Conditioning = "open"
+    conditioning: Conditioning = "nominal"
     """The target's own z_t, what remains of the target, or the nearest mixture of training episodes."""
     feature: Name = None
     """What is compared, by default what the policy was trained to match."""

@@ -85,7 +85,7 @@ def evaluate(
     targets: str | Sequence[tuple[str, Asked]] = "heldout",
     *,
     episodes: int = 20,
-    conditioning: Conditioning = "open",
+    conditioning: Conditioning = "nominal",
     feature: str | None = None,
     seed: int = 0,
     env: Environment | None = None,

@@ -98,7 +98,7 @@ def _panels(findings: Findings) -> Picture:
 def _curves(findings: Findings) -> Picture:
     drawn = blank(5.4, 2.6)
     axis = drawn.subplots()
-    trained = {a.name: a.policy for a in findings.asked if a.conditioning == "open"}
+    trained = {a.name: a.policy for a in findings.asked if a.conditioning == "nominal"}
     for color, (name, policy) in zip(COLORS, trained.items(), strict=False):
         rows = _metrics(policy)
         if not rows:  # a bundled policy keeps no curve
@@ -128,7 +128,7 @@ def _film(film: Path | str) -> str:
 def _provenance(findings: Findings) -> str:
     items = []
     for a in findings.asked:
-        if a.conditioning == "open":
+        if a.conditioning == "nominal":
             data, made = a.policy.description["data"], a.policy.description["versions"]
             known = ", ".join(f"{name} {version}" for name, version in made.items())
             items.append(

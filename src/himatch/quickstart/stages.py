@@ -92,7 +92,7 @@ def _targets(split: Split) -> dict[str, Target]:
 
 def _match(policies: dict[str, Policy], targets: dict[str, Target]) -> Findings:
     """Every policy told every target as the paper does it, and the CDTs by way of the nearest mixture of episodes."""
-    asked = [Asked(name, policy, "open") for name, policy in policies.items()]
+    asked = [Asked(name, policy, "nominal") for name, policy in policies.items()]
     asked += [Asked(f"{a.name}, planned", a.policy, "planned") for a in asked if a.policy.statistic is not None]
     found: dict[str, list[MatchResult]] = {}
     with warnings.catch_warnings(), progress_bar("rollouts", len(asked), unit="policies") as update:

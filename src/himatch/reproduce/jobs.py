@@ -30,7 +30,7 @@ class Options:
     steps: int | None = None
     tasks: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
-    conditioning: tuple[str, ...] = ("open",)
+    conditioning: tuple[str, ...] = ("nominal",)
     data: str | None = None
     cache: str | None = None
     device: str | None = None
@@ -150,7 +150,7 @@ def plan_jobs(names: Sequence[str], options: Options) -> list[Job]:
 def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
     dataset = suite.dataset.format(task=task)
     if suite.targets == "dataset":
-        questions = tuple(Question(suite.name, "dataset", feature, "open") for feature in suite.features)
+        questions = tuple(Question(suite.name, "dataset", feature, "nominal") for feature in suite.features)
         return [Job(task, dataset, suite.split, "", (), (), questions)]
     jobs = []
     for variant in rows_of(suite, options.budget, options.methods, all_variants=options.all_variants):

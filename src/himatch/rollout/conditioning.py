@@ -1,6 +1,6 @@
 """What the policy is told at every step of a rollout.
 
-``open`` is the paper: the target's own z_t, whatever was achieved. ``closed`` tells what remains of the target after
+``nominal`` is the paper: the target's own z_t, whatever was achieved. ``remaining`` tells what remains of the target after
 what was achieved. ``planned`` projects a histogram on the nearest mixture of training episodes that can be played one
 after the other and tells each stretch its episode's own z_t: an unseen distribution is out of distribution for the
 network, its projection is not.
@@ -26,7 +26,7 @@ from himatch.targets import Context, EpisodeReference, Target
 from himatch.targets.distribution import apportion
 from himatch.types import Array, Trajectory
 
-Conditioning = Literal["open", "closed", "planned"]
+Conditioning = Literal["nominal", "remaining", "planned"]
 CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
 
 
@@ -216,12 +216,12 @@ def make_feed(
 
 def objection(conditioning: str, statistic: object, method: Method) -> str | None:
     """Why a policy would not hear a conditioning; nothing where it would."""
-    if conditioning == "open":
+    if conditioning == "nominal":
         return None
     if not isinstance(statistic, InformationStatistic):
         return (
             f"{conditioning} conditioning is for policies that are told a statistic of a feature, and {method.name} is "
-            "not; use open"
+            "not; use nominal"
         )
     aggregator = statistic.aggregator
     if conditioning == "planned":
@@ -229,11 +229,11 @@ def objection(conditioning: str, statistic: object, method: Method) -> str | Non
         return None if laid_out else "planned conditioning lays out histograms; this policy is told another statistic"
     if not isinstance(aggregator, Additive):
         return (
-            f"closed conditioning takes what was achieved from a total, and the statistic {aggregator.kind!r} has "
-            "none; use open"
+            f"remaining conditioning takes what was achieved from a total, and the statistic {aggregator.kind!r} has "
+            "none; use nominal"
         )
     if getattr(aggregator, "gamma", 1.0) != 1.0:
-        return "closed conditioning subtracts what was achieved, which needs gamma 1"
+        return "remaining conditioning subtracts what was achieved, which needs gamma 1"
     return None
 
 
@@ -250,7 +250,7 @@ def _told(
         if reference is None:
             raise TargetError("planned conditioning needs the training episodes, which this run does not hold")
         return Scheduled(_of_each(lambda t: plan(t, reference, aggregator, len(t.values(frame))), targets), target)
-    if conditioning == "closed" and isinstance(aggregator, Additive):
+    if conditioning == "remaining" and isinstance(aggregator, Additive):
         return Remaining(_of_each(lambda t: t.values(frame), targets), aggregator, target)
     return Scheduled(_of_each(lambda t: aggregator(t.values(frame)), targets), target)
 

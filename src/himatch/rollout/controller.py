@@ -29,7 +29,7 @@ class Controller:
     """Acts step by step: ``reset()``, then ``action = act(observation)`` at every step.
 
     Observations are ``(obs,)``, or ``(batch, obs)`` for a batch, in which each robot has its own clock and context and,
-    where several targets are given, its own target. ``reward`` is that of the previous step; only closed conditioning
+    where several targets are given, its own target. ``reward`` is that of the previous step; only remaining conditioning
     on a feature that uses rewards needs it.
     """
 
@@ -40,7 +40,7 @@ class Controller:
         *,
         seed: int | None = None,
         batch: int | None = None,
-        conditioning: Conditioning = "open",
+        conditioning: Conditioning = "nominal",
         noise: int | None = None,
     ) -> None:
         several = _several(target)
@@ -78,8 +78,8 @@ class Controller:
     def retarget(self, target: Asked | Sequence[Asked], robots: ArrayLike | None = None) -> None:
         """From now on match another target; clock, context and what was achieved stay.
 
-        It is told as if it had been the target since the episode began: under ``open`` its own z of the present step,
-        under ``closed`` what the whole episode so far leaves of it, under ``planned`` the present step of its plan.
+        It is told as if it had been the target since the episode began: under ``nominal`` its own z of the present step,
+        under ``remaining`` what the whole episode so far leaves of it, under ``planned`` the present step of its plan.
         """
         chosen = self._chosen(robots)
         targets = self._one_each(target, len(chosen))
@@ -161,7 +161,7 @@ class Controller:
         except DataError as reason:
             if reward is None:
                 raise HimatchError(
-                    f"closed conditioning on {self._feature.feature.name!r} needs the reward of the previous step: "
+                    f"remaining conditioning on {self._feature.feature.name!r} needs the reward of the previous step: "
                     "act(observation, reward)"
                 ) from reason
             raise

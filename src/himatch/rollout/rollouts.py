@@ -48,7 +48,7 @@ def roll_out(
 ) -> Rollouts:
     """Play rollouts ``(K, B)`` of the given lengths from the given reset seeds; ``simulator`` has K x B simulations.
 
-    ``feature`` is needed by closed conditioning, which is told what was achieved. ``progress`` is called at every step
+    ``feature`` is needed by remaining conditioning, which is told what was achieved. ``progress`` is called at every step
     with the number of rollouts that go on. Of longer observations the policy sees the leading part it was trained on.
     """
     stack, batch = lengths.shape

@@ -118,7 +118,7 @@ def _papers(table: Table, i: int, method: str) -> float | None:
 
 
 def _ours(table: Table, i: int, method: str, budget: str) -> Score | None:
-    row = table.row(Run(canonical(method), "open", budget))
+    row = table.row(Run(canonical(method), "nominal", budget))
     cell = Cell() if row is None else row.cells[i]
     if table.layout.measure == "w1" or cell.ours is None:
         return cell.ours

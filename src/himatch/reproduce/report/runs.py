@@ -64,13 +64,13 @@ def gather_rows(
         jobs[result.task] = result
     for method in dict.fromkeys([*spelled, *(run.method for run in rows)]):
         runs = sorted((run for run in rows if run.method == method), key=_place)
-        if method in spelled and not any(run.conditioning == "open" for run in runs):
+        if method in spelled and not any(run.conditioning == "nominal" for run in runs):
             yield spelled[method], None, {}
         yield from ((names[run], run, rows[run]) for run in runs)
 
 
 def _name(method: str, run: Run, budgets: Sequence[str]) -> str:
-    name = method if run.conditioning == "open" else f"{method}, {run.conditioning}"
+    name = method if run.conditioning == "nominal" else f"{method}, {run.conditioning}"
     name += f", {run.budget}" if len(budgets) > 1 else ""
     name += "" if run.steps is None else f", {run.steps:,} steps"
     return f"{name}, by chance" if run.by_chance else name

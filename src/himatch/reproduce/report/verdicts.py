@@ -46,7 +46,7 @@ class Pick:
     """A row that a claim is about; without a budget, that of the whole report."""
 
     method: str
-    conditioning: str = "open"
+    conditioning: str = "nominal"
     budget: str | None = None
     steps: int | None = None
     by_chance: bool = False
@@ -59,7 +59,7 @@ class Pick:
     def missing_name(self) -> str:
         """How it is called where it was not run."""
         steps = None if self.steps is None else f"{self.steps:,} steps"
-        conditioning = None if self.conditioning == "open" else self.conditioning
+        conditioning = None if self.conditioning == "nominal" else self.conditioning
         chance = "by chance" if self.by_chance else None
         return ", ".join(filter(None, (self.method, conditioning, self.budget, steps, chance)))
 

@@ -37,7 +37,7 @@ class Aggregator(Protocol):
 class Additive(Aggregator, Protocol):
     """An aggregator whose statistic follows from a total to which every step adds its part.
 
-    ``closed`` conditioning is for these: it takes what was achieved from the target's total. Others need not be.
+    ``remaining`` conditioning is for these: it takes what was achieved from the target's total. Others need not be.
     """
 
     def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:

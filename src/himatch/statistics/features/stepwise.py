@@ -60,5 +60,5 @@ class Stepwise:
     def _refusal(self) -> TaskError:
         return TaskError(
             f"feature {self.feature.name!r} looks at more than one step, so it is not known while an episode goes on; "
-            "closed conditioning needs a feature of single steps, open and planned do not"
+            "remaining conditioning needs a feature of single steps, nominal and planned do not"
         )

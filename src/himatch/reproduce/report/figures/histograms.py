@@ -147,7 +147,7 @@ def _limit(axes: Sequence[Axes], targets: Sequence[TargetScore], methods: Sequen
 
 
 def _wrapped(name: str) -> str:
-    return name.replace(" (", "\n(").replace(", planned", "\nplanned").replace(", closed", "\nclosed")
+    return name.replace(" (", "\n(").replace(", planned", "\nplanned").replace(", remaining", "\nremaining")
 
 
 def _feature(table: Table) -> str:
