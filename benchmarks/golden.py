@@ -1,6 +1,6 @@
 """Is everything still bit for bit as it was? Compares what himatch computes now with golden files.
 
-    python benchmarks/golden.py [--only training matching report resume]
+    python benchmarks/golden.py [--only training matching report resume] [--results FOLDER]
     python benchmarks/golden.py --write
 
 In ``golden``: ``training.json``, of every method the first losses of every stage, the draws, the first batches, the
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import inspect
 import json
 import math
@@ -48,16 +49,21 @@ Items = dict[str, Any]
 See = Callable[[str, Mapping[str, Tensor], Tensor, Tensor], None]
 
 
-def method_names() -> set[str]:
-    from himatch.policy import METHODS
+def found(name: str, *modules: str) -> Any:
+    """A name, from the first of these modules that has it: where it is now, and where it was."""
+    for module in modules:
+        with suppress(ImportError, AttributeError):
+            return getattr(importlib.import_module(f"himatch.{module}"), name)
+    raise ImportError(f"no {name} in {', '.join(modules)}")
 
-    return set(METHODS)
+
+def method_names() -> set[str]:
+    return set(found("METHODS", "methods", "policy"))
 
 
 def model_names() -> list[str]:
-    from himatch.models import model_names
-
-    return model_names()
+    names: list[str] = found("model_names", "models")()
+    return names
 
 
 @contextmanager
@@ -66,8 +72,7 @@ def watching(see: See) -> Iterator[None]:
 
     Found by their names: ``training_losses(batch)`` and ``part_losses(part, batch)`` of whatever module has them.
     """
-    import himatch.training  # noqa: F401  (knows all agents)
-
+    _ = hm.train  # imported with all agents
     inside = False
 
     def watched(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,12 +82,12 @@ def watching(see: See) -> Iterator[None]:
                 return method(self, *arguments)
             inside = True
             try:
-                found = method(self, *arguments)
+                result = method(self, *arguments)
             finally:
                 inside = False
             stage = arguments[0] if name == "part_losses" else "policy"
-            see(stage, tensors_of(arguments[-1]), *(found if isinstance(found, tuple) else (found, found)))
-            return found
+            see(stage, tensors_of(arguments[-1]), *(result if isinstance(result, tuple) else (result, result)))
+            return result
 
         return losses
 
@@ -95,7 +100,8 @@ def watching(see: See) -> Iterator[None]:
 
 
 def tensors_of(batch: Any) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in batch._asdict().items() if tensor is not None}
+    renamed = {"continues": "goes_on"}
+    return {renamed.get(name, name): tensor for name, tensor in batch._asdict().items() if tensor is not None}
 
 
 @contextmanager
@@ -120,10 +126,10 @@ def noting_draws(draws: list[str]) -> Iterator[None]:
             return self.note("standard_normal", super().standard_normal(*arguments, **named))
 
     def noted(seed: Any = None) -> np.random.Generator:
-        if not isinstance(seed, list):
+        if not isinstance(seed, list | tuple):
             return make(seed)
         rng = Noted(make(seed).bit_generator)
-        rng.seed = seed
+        rng.seed = list(seed)
         return rng
 
     with patch.object(np.random, "default_rng", noted):
@@ -144,24 +150,22 @@ def usual_words(text: str) -> str:
 
 def graph_outputs(policy: hm.Policy) -> list[Tensor]:
     """What an exported file would compute, on fixed inputs."""
-    from himatch.interchange.graph import PolicyGraph, inputs_of
-
+    graph, ports = (found(name, "interchange.graph") for name in ("PolicyGraph", "inputs_of"))
     one, rng = policy.only(policy.seeds[0]), np.random.default_rng(0)
     inputs = [
         torch.from_numpy(rng.normal(size=(6, *port.shape)).astype(np.float32)) if port.shape else 2 * torch.arange(6)
-        for port in inputs_of(one)
+        for port in ports(one)
     ]
     with torch.inference_mode():
-        found = PolicyGraph(one)(*inputs)
-    return list(found) if isinstance(found, tuple) else [found]
+        outputs = graph(one)(*inputs)
+    return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
 def report_on(results: Path, folder: Path) -> list[Any]:
     """Writes the report on results into a folder; gives its tables."""
-    from himatch.benchmark.results import read_results
-    from himatch.report import read_failures, write_report
-
-    return list(write_report(read_results([results]), folder, read_failures([results])).tables)
+    read = found("read_results", "reproduce.results", "benchmark.results")
+    write, failures = (found(name, "reproduce.report", "report") for name in ("write_report", "read_failures"))
+    return list(write(read([results]), folder, failures([results])).tables)
 
 
 def table_items(table: Any) -> Items:
@@ -191,7 +195,7 @@ LONG = {"steps": 265, "learning_rate": 0.02, "schedule": "constant"}
 class Variant(NamedTuple):
     """A method and how it is trained."""
 
-    method: hm.policy.Method
+    method: Any
     settings: dict[str, Any] = {}  # noqa: RUF012
 
 
@@ -232,10 +236,10 @@ def training(folder: Path) -> Items:
     items["data"] = data.content_hash
     for name, variant in VARIANTS.items():
         run = folder / name.replace(" ", "-")
-        for what, found in trained(variant, data, run).items():
-            items[f"{name}: {what}"] = found
-        for what, found in acted(hm.load(run), [data[i] for i in (1, 4, 3, 9)]).items():
-            items[f"{name}: {what}"] = found
+        for what, value in trained(variant, data, run).items():
+            items[f"{name}: {what}"] = value
+        for what, value in acted(hm.load(run), [data[i] for i in (1, 4, 3, 9)]).items():
+            items[f"{name}: {what}"] = value
         if name.endswith(" streamed"):
             plain = name.removesuffix(" streamed")
             items[f"{name}: as {plain}"] = all(
@@ -303,8 +307,8 @@ def matching(folder: Path) -> Items:
             items[f"{task}: episodes of its experts"] = shown[task].content_hash
         demonstrations = [episode[:250] for episode in shown[task]]
         expression = demonstrations[1] if isinstance(policy.statistic, hm.LearnedStatistic) else TARGETS[task]
-        for what, found in acted(policy, demonstrations, expression).items():
-            items[f"{name}: {what}"] = found
+        for what, value in acted(policy, demonstrations, expression).items():
+            items[f"{name}: {what}"] = value
     return items
 
 
@@ -315,7 +319,7 @@ def acted(policy: hm.Policy, episodes: list[hm.Trajectory], second: hm.Trajector
     for name, conditioning in conditionings().items():
         try:
             controller = policy.controller(first, conditioning=conditioning)
-            found = policy.match_all([first, second], episodes=2, conditioning=conditioning, threads=1)
+            results = policy.match_all([first, second], episodes=2, conditioning=conditioning, threads=1)
         except hm.HimatchError:
             items[f"match, {name}"] = "refused"
             continue
@@ -330,7 +334,7 @@ def acted(policy: hm.Policy, episodes: list[hm.Trajectory], second: hm.Trajector
                 "outside": result.outside,
                 "beyond": result.beyond,
             }
-            for result in found
+            for result in results
         ]
         controller.reset()
         actions = []
@@ -351,23 +355,28 @@ def acted(policy: hm.Policy, episodes: list[hm.Trajectory], second: hm.Trajector
 LINES = 20  # hashed together, so that a difference has a place
 
 
-def report(folder: Path) -> Items:
-    items: Items = {f"table {table.label}": table_items(table) for table in report_on(RESULTS, folder)}
+def report(folder: Path, results: Path) -> Items:
+    items: Items = {f"table {table.label}": table_items(table) for table in report_on(results, folder)}
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = str(path.relative_to(folder))
-        items[name] = short(path.read_bytes()) if path.suffix == ".png" else text_item(path.read_text())
+        items[name] = short(path.read_bytes()) if path.suffix == ".png" else text_item(name, path.read_text())
     return items
 
 
-def text_item(text: str) -> Items:
-    text = usual_words(re.sub(r"data:image/png;base64,[\w+/=]+", "(picture)", text))
-    lines = text.splitlines()
-    blocks = ["\n".join(lines[i : i + LINES]) for i in range(0, len(lines), LINES)]
+def text_item(name: str, text: str) -> Items:
+    """Where a text says what; pictures inside it are left out."""
+    text = re.sub(r"<svg.*?</svg>|data:image/[\w+/=;,]+", "(picture)", usual_words(text), flags=re.DOTALL)
+    # What stands in the order of names, those of conditionings among them, is put into one of its own.
+    job = re.compile(r'<details class="job">.*?</details>\n', re.DOTALL)
+    text = job.sub("", text) + "".join(sorted(job.findall(text)))
+    lines = sorted(text.splitlines()) if name == "targets.csv" else text.splitlines()
+    text = "\n".join(lines)
+    blocks = {i + 1: "\n".join(lines[i : i + LINES]) for i in range(0, len(lines), LINES)}
     return {
-        "sha256": hashlib.sha256(text.encode()).hexdigest(),
-        "characters": len(text),
+        f"{LINES} lines from": {line: short(block.encode())[:6] for line, block in blocks.items()},
         "lines": len(lines),
-        f"of {LINES} lines": [short(block.encode())[:6] for block in blocks],
+        "characters": len(text),
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
     }
 
 
@@ -377,7 +386,7 @@ def text_item(text: str) -> Items:
 class Interrupting(NamedTuple):
     """A training, and after how many more steps it is stopped each time."""
 
-    method: hm.policy.Method
+    method: Any
     settings: dict[str, Any]
     after: tuple[int, ...]
 
@@ -425,7 +434,7 @@ def interrupted(after: int) -> Iterator[None]:
 
 # -- writing and comparing ------------------------------------------------------------------------------------------
 
-SECTIONS: dict[str, Callable[[Path], Items]] = {
+SECTIONS: dict[str, Callable[..., Items]] = {
     "training": training,
     "matching": matching,
     "report": report,
@@ -439,12 +448,12 @@ def short(content: bytes) -> str:
 
 def digest(named: Mapping[str, Tensor]) -> str:
     """The hash of tensors: names, types, shapes and bytes."""
-    found = hashlib.sha256()
+    sha = hashlib.sha256()
     for name in sorted(named):
         tensor = named[name].detach().cpu().contiguous()
-        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
-    return found.hexdigest()
+        sha.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        sha.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return sha.hexdigest()
 
 
 def descendants(cls: type) -> Iterator[type]:
@@ -490,14 +499,14 @@ def compare(section: str, before: Items, now: Items) -> int:
         print(f"{section}: the golden file comes from other versions or another machine; last bits may differ")
     count = 0
     for name in {**before, **now}:
-        found = list(differences(before.get(name, "nothing"), now.get(name, "nothing")))
-        if not found:
+        places = list(differences(before.get(name, "nothing"), now.get(name, "nothing")))
+        if not places:
             print(f"same     {section}, {name}")
             continue
         count += 1
-        place, was, is_now = found[0]
-        words = f"{place} was {was!r}, is {is_now!r}; {len(found)} place(s)"
-        numbers = [abs(a - b) for _, a, b in found if is_number(a) and is_number(b)]
+        place, was, is_now = places[0]
+        words = f"{place} was {was!r}, is {is_now!r}; {len(places)} place(s)"
+        numbers = [abs(a - b) for _, a, b in places if is_number(a) and is_number(b)]
         print(f"DIFFERS  {section}, {name}: {words}" + (f", at most by {max(numbers):.3g}" if numbers else ""))
     return count
 
@@ -506,6 +515,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the golden files")
     parser.add_argument("--only", nargs="+", choices=list(SECTIONS), default=list(SECTIONS))
+    parser.add_argument("--results", type=Path, default=RESULTS, help="what the report is on")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", hm.HimatchWarning)
@@ -513,7 +523,8 @@ def main() -> None:
     for section in arguments.only:
         begun, path = time.perf_counter(), GOLDEN / f"{section}.json"
         with tempfile.TemporaryDirectory() as folder:
-            items = json.loads(json.dumps(SECTIONS[section](Path(folder))))
+            given = (Path(folder), arguments.results) if section == "report" else (Path(folder),)
+            items = json.loads(json.dumps(SECTIONS[section](*given)))
         if arguments.write:
             write(path, items)
         else:

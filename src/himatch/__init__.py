@@ -18,6 +18,7 @@ from himatch._version import __version__
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 if TYPE_CHECKING:
+    from himatch.api import train as train
     from himatch.data import Split as Split
     from himatch.data import TrajectoryDataset as TrajectoryDataset
     from himatch.data import label_split as label_split
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from himatch.datagen import make_dataset as make_dataset
     from himatch.errors import HimatchError as HimatchError
     from himatch.errors import HimatchWarning as HimatchWarning
-    from himatch.evaluation.evaluate import evaluate as evaluate
     from himatch.evaluation.result import MatchResult as MatchResult
     from himatch.experts import load_expert as load_expert
     from himatch.interchange import export_onnx as export_onnx
@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from himatch.methods import MomentsDT as MomentsDT
     from himatch.methods import make_method as make_method
     from himatch.policy import Policy as Policy
-    from himatch.runs.loader import load as load
+    from himatch.policy import evaluate as evaluate
+    from himatch.policy import load as load
     from himatch.simulation import make_simulator as make_simulator
     from himatch.statistics.bins import Bins as Bins
     from himatch.statistics.features import resolve_feature as resolve_feature
@@ -70,7 +71,6 @@ if TYPE_CHECKING:
     from himatch.tasks import get_task as get_task
     from himatch.tasks import register_task as register_task
     from himatch.tasks import task_names as task_names
-    from himatch.training import train as train
     from himatch.types import Trajectory as Trajectory
 
 _ROOMS = {
@@ -92,7 +92,6 @@ _ROOMS = {
         "HimatchError",
         "HimatchWarning",
     ),
-    "evaluation.evaluate": ("evaluate",),
     "evaluation.result": ("MatchResult",),
     "experts": ("load_expert",),
     "interchange": (
@@ -114,8 +113,7 @@ _ROOMS = {
         "MomentsDT",
         "make_method",
     ),
-    "policy": ("Policy",),
-    "runs.loader": ("load",),
+    "policy": ("Policy", "evaluate", "load"),
     "simulation": ("make_simulator",),
     "statistics.bins": ("Bins",),
     "statistics.features": ("resolve_feature",),
@@ -142,7 +140,7 @@ _ROOMS = {
         "register_task",
         "task_names",
     ),
-    "training": ("train",),
+    "api": ("train",),
     "types": ("Trajectory",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

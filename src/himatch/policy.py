@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,50 +11,61 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from himatch._runtime.devices import find_device
 from himatch._runtime.settings import shown
-from himatch.data import TrajectoryDataset, load_dataset
-from himatch.errors import HimatchError, TargetError
-from himatch.evaluation.match import Environment, check_told, match_targets
-from himatch.evaluation.result import MatchResult
-from himatch.methods.agent import Agent
-from himatch.methods.making import make_agent
+from himatch.data import TrajectoryDataset
+from himatch.errors import HimatchError, TargetError, note
+from himatch.evaluation import Evaluation, MatchResult, match_targets, named_targets
+from himatch.evaluation.evaluation import grouped
+from himatch.methods import Agent, Method
 from himatch.methods.normalizers import Normalizers
-from himatch.methods.paper import Method
-from himatch.rollout import Conditioning
-from himatch.rollout.controller import Controller
+from himatch.rollout import Conditioning, Controller, make_conditioner
+from himatch.rollout.checks import check_target
+from himatch.rollout.environment import Environment
 from himatch.rollout.logged import logged_actions
-from himatch.runs import folder as files
-from himatch.runs.references import read_reference, referenced_features
-from himatch.statistics.information import InformationStatistic, LearnedStatistic
-from himatch.targets import Asked, Demonstration, EpisodeReference, Target, as_target
+from himatch.runs.finder import find_run
+from himatch.runs.folder import WEIGHTS, Weights
+from himatch.runs.run import Run
+from himatch.statistics.information import Statistic
+from himatch.targets import Demonstration, EpisodeReference, Target, TargetLike, as_target
 from himatch.tasks import Task
 from himatch.types import Trajectory
 
 TEMPERATURE = 0.85
-OTHERS = 5  # episodes whose statistics a logged one is told, to see whether that matters
+OTHERS = 5  # episodes whose statistics a logged one is scored under, to see whether the conditioning matters
+
+
+def load(run: str | Path, *, weights: Weights = "best", device: str | torch.device = "cpu") -> Policy:
+    """Load all seeds of a run: the weights that validation selected, or the last ones.
+
+    ``run`` is a run folder, a model of ``himatch models list``, or ``hf:USER/NAME`` on the Hub (``@REVISION`` for a
+    branch, tag or commit).
+    """
+    if weights not in WEIGHTS:
+        raise HimatchError(f"weights are {' or '.join(WEIGHTS)}, got {weights!r}")
+    where, found = find_device(device), Run.read(find_run(run))
+    policy = Policy(found.to(where), found.agent(weights).to(where))
+    policy.weights = weights
+    if found.stopped_at is not None:
+        step, wanted = found.stopped_at
+        note(f"{found.folder}: its training stopped at step {step:,} of {wanted:,}; himatch train ... --resume goes on")
+    return policy
 
 
 class Policy:
     """K seeds of one method. Results are per seed, in the order of ``seeds``.
 
-    ``temperature`` is for Gaussian heads: how much of the spread they learned they act by, from 0, always the middle
-    action, to 1, all of it. What a network learns holds its own errors, too: by default it is a little less.
-    Controllers keep the one that they were made with.
+    ``temperature`` is for Gaussian heads: the part of the learned standard deviation that actions are sampled with,
+    from 0, the mean action, to 1. A network's spread includes its own errors, so the default is a little less than 1.
+    Controllers keep the temperature that they were made with.
     """
 
-    def __init__(
-        self,
-        agent: Agent,
-        normalizers: Normalizers,
-        statistic: InformationStatistic | LearnedStatistic | None,
-        task: Task,
-        folder: Path,
-        description: dict[str, Any],
-    ) -> None:
-        self.agent, self.normalizers, self.statistic, self.task = agent.eval(), normalizers, statistic, task
-        self.folder, self.description = folder, description
-        self.temperature, self.weights = TEMPERATURE, "best"
-        self._references: dict[str, EpisodeReference] = {}
+    def __init__(self, run: Run, agent: Agent) -> None:
+        self.run, self.agent = run, agent.eval()
+        self.temperature = run.description.get("temperature", TEMPERATURE)
+        self.weights: Weights = "best"
+
+    # -- what it is ---------------------------------------------------------------------------------------------
 
     @property
     def method(self) -> Method:
@@ -73,13 +83,38 @@ class Policy:
         return self.agent.config.context
 
     @property
+    def task(self) -> Task:
+        """The task it was trained on."""
+        return self.run.task
+
+    @property
+    def statistic(self) -> Statistic:
+        """What it is conditioned on."""
+        return self.run.statistic
+
+    @property
+    def normalizers(self) -> Normalizers:
+        """The maps from raw numbers to what the networks see."""
+        return self.run.normalizers
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return self.run.folder.path
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the run folder says of itself."""
+        return self.run.description
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return self.normalizers.state_mean.device
 
     @property
     def temperature(self) -> float:
-        """How much of its spread a Gaussian head acts by."""
+        """The part of its standard deviation that a Gaussian head samples actions with."""
         return self._temperature
 
     @temperature.setter
@@ -95,18 +130,17 @@ class Policy:
     def __repr__(self) -> str:
         return f"Policy({self.method}, task {self.task.name!r}, seeds {self.seeds}, {self.folder})"
 
-    @cached_property
+    @property
     def held_out(self) -> TrajectoryDataset | None:
         """The episodes that were kept out of training, if any."""
-        folder = self.folder / files.HELD_OUT
-        return load_dataset(folder, self.task) if folder.is_dir() else None
+        return self.run.held_out
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The group of every held-out episode."""
-        return tuple(self.description["split"]["groups"])
+        return self.run.groups
 
-    def target(self, target: Asked) -> Target:
+    def target(self, target: TargetLike) -> Target:
         """What is asked for as a target; in expressions, ``heldout(i)`` is one of the run's own held-out episodes."""
         return as_target(target, self.task, self._held_out_target)
 
@@ -118,23 +152,16 @@ class Policy:
 
     @property
     def feature(self) -> str:
-        """What rollouts are scored on unless something else is asked for: what is matched, else what comes first."""
-        if isinstance(self.statistic, InformationStatistic):
-            return self.statistic.feature.name
-        known = referenced_features(self.folder)
-        wanted = ("x_velocity", "reward", *self.task.features)
-        return next((name for name in wanted if name in known), known[0] if known else "reward")
+        """What rollouts are scored on unless another feature is named."""
+        return self.run.feature
 
     def reference(self, feature: str | None = None) -> EpisodeReference:
-        """The training episodes as targets of a feature see them: bins, support, nearest mixture."""
-        name = feature or self.feature
-        if name not in self._references:
-            self._references[name] = read_reference(self.folder, name, self.task)
-        return self._references[name]
+        """The training episodes as targets of a feature see them: bins, support, episode mixtures."""
+        return self.run.reference(feature)
 
     def add_reference(self, reference: EpisodeReference) -> None:
         """Score rollouts on a feature that the run folder holds nothing about, by its name."""
-        self._references[reference.context.feature.name] = reference
+        self.run.add_reference(reference)
 
     def only(self, seed: int) -> Policy:
         """The same policy with one of its seeds."""
@@ -143,10 +170,9 @@ class Policy:
         if len(self.seeds) == 1:
             return self
         place = self.seeds.index(seed)
-        agent = make_agent(self.method, self.agent.config, self.agent.widths, (seed,)).to(self.device)
+        agent = self.method.build(self.agent.config, self.agent.dims, (seed,)).to(self.device)
         agent.load_state_dict({name: tensor[place : place + 1] for name, tensor in self.agent.state_dict().items()})
-        chosen = Policy(agent, self.normalizers, self.statistic, self.task, self.folder, self.description)
-        chosen._references = dict(self._references)
+        chosen = Policy(self.run, agent)
         chosen.temperature, chosen.weights = self.temperature, self.weights
         return chosen
 
@@ -154,7 +180,7 @@ class Policy:
 
     def match(
         self,
-        target: Asked,
+        target: TargetLike,
         *,
         episodes: int = 20,
         conditioning: Conditioning = "nominal",
@@ -173,7 +199,7 @@ class Policy:
             Rollouts of every seed, each as long as the target.
         conditioning
             ``nominal``: the target's own z_t; ``remaining``: what remains of it; ``planned``: histograms, by way of the
-            nearest mixture of training episodes.
+            nearest episode mixture.
         feature
             What is compared, by default what the policy was trained to match.
         seed
@@ -193,7 +219,7 @@ class Policy:
 
     def match_all(
         self,
-        targets: Sequence[Asked],
+        targets: Sequence[TargetLike],
         *,
         episodes: int = 20,
         conditioning: Conditioning = "nominal",
@@ -206,21 +232,89 @@ class Policy:
         """As :meth:`match`, for several targets in one batch of rollouts."""
         if isinstance(targets, (str, Target, Trajectory)):
             raise TargetError("match_all wants a list of targets; a single one goes to match")
-        return match_targets(
-            self,
-            [self.target(target) for target in targets],
+        return self.match_features(
+            targets,
+            features=(feature or self.feature,),
             episodes=episodes,
             conditioning=conditioning,
-            features=(feature or self.feature,),
             seed=seed,
             env=env,
             threads=threads,
             progress=progress,
         )[0]
 
+    def match_features(
+        self,
+        targets: Sequence[TargetLike],
+        *,
+        features: Sequence[str],
+        episodes: int = 20,
+        conditioning: Conditioning = "nominal",
+        seed: int = 0,
+        env: Environment | None = None,
+        threads: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[list[MatchResult]]:
+        """As :meth:`match_all`, with the same rollouts compared on several features: a list for each."""
+        return match_targets(
+            self.run,
+            self.agent,
+            [self.target(target) for target in targets],
+            features=features,
+            episodes=episodes,
+            conditioning=conditioning,
+            seed=seed,
+            env=env,
+            threads=threads,
+            temperature=self.temperature,
+            progress=progress,
+        )
+
+    def evaluate(
+        self,
+        targets: str | Sequence[tuple[str, TargetLike]] = "heldout",
+        *,
+        episodes: int = 20,
+        conditioning: Conditioning = "nominal",
+        feature: str | None = None,
+        seed: int = 0,
+        env: Environment | None = None,
+        threads: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Evaluation:
+        """Match many targets and sum up: those of :meth:`named_targets`, or ``(group, target)`` pairs."""
+        pairs = self.named_targets(targets) if isinstance(targets, str) else grouped(targets)
+        results = self.match_all(
+            [target for _, target in pairs],
+            episodes=episodes,
+            conditioning=conditioning,
+            feature=feature,
+            seed=seed,
+            env=env,
+            threads=threads,
+            progress=progress,
+        )
+        provenance = {
+            "run": self.folder.name,
+            "method": self.description["method"],
+            "seeds": list(self.seeds),
+            "data": self.description["data"],
+            "task": self.task.name,
+            "weights": self.weights,
+            "temperature": self.temperature if self.agent.policy.stochastic else None,
+        }
+        groups = tuple(group for group, _ in pairs)
+        return Evaluation(self.run.folder, groups, tuple(results), episodes, seed, provenance)
+
+    def named_targets(self, name: str) -> list[tuple[str, Target]]:
+        """``heldout``, ``shift``, ``synthetic`` (six spread over the data), or a file with one target a line."""
+        return named_targets(self.run, name, self.target)
+
+    # -- acting -------------------------------------------------------------------------------------------------
+
     def controller(
         self,
-        target: Asked | Sequence[Asked],
+        target: TargetLike | Sequence[TargetLike],
         *,
         seed: int | None = None,
         batch: int | None = None,
@@ -232,71 +326,104 @@ class Policy:
         A list of targets is one for each robot. ``seed`` chooses weights; ``noise`` is the seed of what a Gaussian head
         adds to its actions, by default the same number.
         """
-        return Controller(self, target, seed=seed, batch=batch, conditioning=conditioning, noise=noise)
+        one = self.only(self.seeds[0] if seed is None else seed)
+        return Controller(
+            one.run,
+            one.agent,
+            target,
+            self.target,
+            batch=batch,
+            conditioning=conditioning,
+            noise=noise,
+            temperature=one.temperature,
+        )
 
     def score(self, episodes: Sequence[Trajectory]) -> dict[str, NDArray[np.float64]]:
         """Without any environment: action error on logged episodes, and how much it rises under another one's z.
 
         ``sensitivity`` is the error under the statistics of other episodes of the list, up to five for each, divided
-        by that under the own one: one, or less, means that the policy does not listen, and so it does where all
-        episodes are alike. Of a single episode it is not a number.
+        by that under the own one: one, or less, means that the policy ignores its conditioning, or that all episodes
+        are alike. Of a single episode it is not a number.
         """
         own, count = self.action_error(episodes), len(episodes)
-        if self.statistic is None:
+        if not self.agent.dims.z:
             return {"action_error": own, "sensitivity": np.ones_like(own)}
         if count < 2:
             return {"action_error": own, "sensitivity": np.full_like(own, np.nan)}
         # Neighbours are often alike, and logs often alternate, so the others are drawn.
         rng, drawn = np.random.default_rng(0), min(OTHERS, count - 1)
         others = [(i + 1 + rng.permutation(count - 1)[:drawn]) % count for i in range(count)]
-        told = [self.action_error(episodes, [episodes[other[k]] for other in others]) for k in range(drawn)]
-        return {"action_error": own, "sensitivity": np.mean(told, axis=0) / np.maximum(own, 1e-12)}
+        errors = [self.action_error(episodes, [episodes[other[k]] for other in others]) for k in range(drawn)]
+        return {"action_error": own, "sensitivity": np.mean(errors, axis=0) / np.maximum(own, 1e-12)}
 
     def embed(self, episodes: Sequence[Trajectory]) -> Tensor:
-        """What Meta-BC and FOCAL are told of whole episodes, one embedding a seed and episode, ``(K, E, m)``."""
-        for number, episode in enumerate(episodes):
-            self._check_widths(episode, f"episode {number}")
-            if episode.rewards is None:
-                raise HimatchError(f"{self.method.name} reads rewards, and episode {number} of the targets has none")
+        """Embeddings of whole episodes (Meta-BC and FOCAL), one a seed and episode, ``(K, E, m)``."""
         codes = self.agent.embed(self.normalizers, episodes)
         if codes is None:
-            raise HimatchError(f"{self.method.name} is told no embeddings of whole episodes; meta-bc and focal are")
+            raise HimatchError(f"{self.method.name} embeds no whole episodes; meta-bc and focal do")
         return codes
 
-    def actions(self, trajectory: Trajectory, target: Asked | None = None) -> NDArray[np.float32]:
+    def actions(self, trajectory: Trajectory, target: TargetLike | None = None) -> NDArray[np.float32]:
         """What every seed would do at every step of a logged episode, ``(K, T, act)``, in the task's range.
 
-        The policy sees the episode's own past and is told what ``target`` (by default the episode itself, else whatever
-        :meth:`match` takes) says, step by step, the way it is told at run time under ``nominal`` conditioning.
+        The policy sees the episode's own past and is conditioned on ``target`` (by default the episode itself, else
+        whatever :meth:`match` takes), step by step, as at run time under ``nominal`` conditioning.
         """
         self._check_widths(trajectory, "the episode")
-        told = self.target(trajectory if target is None else target)
-        check_told(self, told)
-        return logged_actions(self, trajectory, told)
+        wanted = self.target(trajectory if target is None else target)
+        check_target(self.run, self.agent.dims, wanted)
+        rollouts = np.zeros((1, len(trajectory) + self.context), np.int64)
+        conditioner = make_conditioner("nominal", self.run, self.agent, [wanted], rollouts)
+        return logged_actions(self.agent, self.normalizers, trajectory, conditioner)
 
     def _check_widths(self, episode: Trajectory, what: str) -> None:
-        wanted = (self.agent.widths.observation, self.agent.widths.action)
+        expected = (self.agent.dims.observation, self.agent.dims.action)
         found = (episode.observations.shape[1], episode.actions.shape[1])
-        if found != wanted:
-            raise HimatchError(f"{what} has steps of {found} numbers, this policy reads {wanted}")
+        if found != expected:
+            raise HimatchError(f"{what} has steps of {found} numbers, this policy reads {expected}")
 
     def action_error(
-        self, trajectories: Sequence[Trajectory], targets: Sequence[Asked] | None = None
+        self, trajectories: Sequence[Trajectory], targets: Sequence[TargetLike] | None = None
     ) -> NDArray[np.float64]:
         """Mean squared action error of each seed over logged episodes, ``(K,)``, in units of half the action range.
 
         With ``targets``, one for each, episodes are predicted under these instead of their own statistic: how much the
-        error rises says how much the policy listens.
+        error rises says how much the policy uses its conditioning.
         """
         if not isinstance(trajectories, Sequence) or not trajectories:
             raise HimatchError(f"a list of episodes with something in it is needed, not {shown(trajectories)}")
-        told = list(trajectories if targets is None else targets)
-        if len(told) != len(trajectories):
-            raise HimatchError(f"{len(trajectories)} episodes but {len(told)} targets")
+        given = list(trajectories if targets is None else targets)
+        if len(given) != len(trajectories):
+            raise HimatchError(f"{len(trajectories)} episodes but {len(given)} targets")
         half = self.normalizers.action_half.cpu().numpy()
         total, steps = np.zeros(len(self.seeds)), 0
-        for trajectory, target in zip(trajectories, told, strict=True):
+        for trajectory, target in zip(trajectories, given, strict=True):
             errors = (self.actions(trajectory, target) - trajectory.actions) / half
             total += np.square(errors, dtype=np.float64).mean(-1).sum(-1)
             steps += len(trajectory)
         return total / steps
+
+
+def evaluate(
+    policy: Policy,
+    targets: str | Sequence[tuple[str, TargetLike]] = "heldout",
+    *,
+    episodes: int = 20,
+    conditioning: Conditioning = "nominal",
+    feature: str | None = None,
+    seed: int = 0,
+    env: Environment | None = None,
+    threads: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """:meth:`Policy.evaluate` as a function."""
+    return policy.evaluate(
+        targets,
+        episodes=episodes,
+        conditioning=conditioning,
+        feature=feature,
+        seed=seed,
+        env=env,
+        threads=threads,
+        progress=progress,
+    )

@@ -11,7 +11,7 @@ import torch
 from pretended_gpu import GPU, PretendedGPU
 from torch import Tensor
 
-from himatch._runtime.graphs import TRIALS, Part, Recorded, Undo, remembered
+from himatch._runtime.graphs import TRIALS, CompiledPart, GraphedStep, Undo, restore_point
 from himatch.errors import HimatchWarning
 
 
@@ -21,7 +21,7 @@ class Counter:
     def __init__(self, gpu: PretendedGPU | None = None) -> None:
         self.gpu = gpu
         self.input, self.count, self.drawn = torch.ones(2), torch.zeros(()), torch.zeros(3)
-        self.triple = Part(self._triple)
+        self.triple = CompiledPart(self._triple)
 
     def _triple(self, x: Tensor) -> Tensor:
         return 3.0 * x
@@ -34,12 +34,12 @@ class Counter:
         self.drawn.uniform_()
         return self.triple(self.input)
 
-    def remember(self) -> Undo:
-        return remembered(self.count)
+    def snapshot(self) -> Undo:
+        return restore_point(self.count)
 
-    def recorded(self, device: torch.device, compiled: bool = True) -> Recorded[Tensor]:
+    def recorded(self, device: torch.device, compiled: bool = True) -> GraphedStep[Tensor]:
         parts = (self.triple,) if compiled else ()
-        return Recorded(self.step, device, remember=self.remember, parts=parts, purpose="tests")
+        return GraphedStep(self.step, device, snapshot=self.snapshot, parts=parts, purpose="tests")
 
 
 def expected(calls: int) -> tuple[list[Tensor], Tensor]:
@@ -52,7 +52,7 @@ def expected(calls: int) -> tuple[list[Tensor], Tensor]:
     return drawn, plain.count
 
 
-def check(counter: Counter, step: Recorded[Tensor]) -> None:
+def check(counter: Counter, step: GraphedStep[Tensor]) -> None:
     """Four calls do what four plain steps do, with the random numbers of those."""
     drawn, count = expected(4)
     torch.manual_seed(7)
@@ -124,13 +124,13 @@ def test_a_mistake_in_the_step_is_the_users_to_see(monkeypatch: pytest.MonkeyPat
     def wrong() -> None:
         raise ValueError("three is not five")
 
-    step = Recorded(wrong, GPU, remember=remembered, purpose="tests")
+    step = GraphedStep(wrong, GPU, snapshot=restore_point, purpose="tests")
     with pytest.warns(HimatchWarning, match="three is not five"), pytest.raises(ValueError, match="three is not five"):
         step()
 
 
 def test_inference_mode_leaves_no_mark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recorded inside, replayed and written to outside."""
+    """GraphedStep inside, replayed and written to outside."""
     PretendedGPU(monkeypatch)
     counter = Counter()
     step = counter.recorded(GPU, compiled=False)
@@ -147,7 +147,7 @@ def test_a_recording_lets_go_of_its_owner(monkeypatch: pytest.MonkeyPatch) -> No
     class Owner:
         def __init__(self) -> None:
             self.count = torch.zeros(())
-            self.recorded = Recorded(self.step, GPU, remember=lambda: remembered(self.count), purpose="tests")
+            self.recorded = GraphedStep(self.step, GPU, snapshot=lambda: restore_point(self.count), purpose="tests")
 
         def step(self) -> Tensor:
             return self.count.add_(1.0)

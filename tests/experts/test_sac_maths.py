@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.distributions import Normal, TanhTransform, TransformedDistribution
 from torch.nn import functional
 
-from himatch._runtime.graphs import Recorded
+from himatch._runtime.graphs import GraphedStep
 from himatch.experts.networks import Actor, Critics, Widths, initialize
 from himatch.experts.replay import Experience, Replay
 from himatch.experts.sac import SAC, SACConfig, chosen_agents
@@ -209,7 +209,7 @@ def test_recording_and_going_without_leave_learning_as_it_is(fails: str, monkeyp
             sac.replay.add(some_experience(batch=2, seed=step))
             if sac is recorded and step in (0, 3):
                 parts = sac._critic_loss, sac._actor_loss
-                sac._learn = Recorded(sac._update, GPU, remember=sac._remember, parts=parts, purpose="training")
+                sac._learn = GraphedStep(sac._update, GPU, snapshot=sac._snapshot, parts=parts, purpose="training")
             sac.update()
     assert recorded.how == ("compiled" if fails else "compiled CUDA graph")
     for name, tensor in plain.state().items():

@@ -15,7 +15,7 @@ from scipy import stats
 from untrained import untrained
 
 import himatch as hm
-from himatch._runtime.graphs import Recorded
+from himatch._runtime.graphs import GraphedStep
 from himatch.evaluation.match import conditioning_frame, policy_feed
 from himatch.policy import Policy
 from himatch.rollout import Player
@@ -102,7 +102,7 @@ def test_one_recording_serves_every_step(
         acting, recorded = (player(policy, targets, numbers, conditioning) for _ in range(2))
         acting._newest = recorded._newest = None  # the whole pass, as on a GPU
         step, context = recorded._one_step, recorded.context
-        recorded._forward = Recorded(step, GPU, remember=context.remember, purpose="rollouts")
+        recorded._forward = GraphedStep(step, GPU, snapshot=context.snapshot, purpose="rollouts")
         for _ in range(2):
             observations = rng.normal(1, 1, (*numbers.shape, 12, 11)).astype(np.float32)
             achieved = rng.normal(1, 1, (12, *numbers.shape, 1))
@@ -177,7 +177,7 @@ def test_rollouts_apart_begin_again_one_by_one(
     if recording:
         PretendedGPU(monkeypatch)
         together._newest = None
-        together._forward = Recorded(together._one_step, GPU, remember=together.context.remember, purpose="rollouts")
+        together._forward = GraphedStep(together._one_step, GPU, snapshot=together.context.snapshot, purpose="rollouts")
     steps = np.zeros(3, np.int64)
     for step in range(20):
         begun = np.flatnonzero([step == 13, step in (2, 9), step in (3, 13)])
@@ -258,6 +258,6 @@ def test_chance_is_not_frozen_into_a_recording(
     policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path, head="gaussian")
     acting, recorded = (gaussian_player(policy, 3, 5) for _ in range(2))
     acting._newest = recorded._newest = None
-    recorded._forward = Recorded(recorded._one_step, GPU, remember=recorded.context.remember, purpose="rollouts")
+    recorded._forward = GraphedStep(recorded._one_step, GPU, snapshot=recorded.context.snapshot, purpose="rollouts")
     observations = np.random.default_rng(1).normal(1, 1, (1, 3, 8, 11)).astype(np.float32)
     np.testing.assert_array_equal(play(recorded, observations), play(acting, observations))

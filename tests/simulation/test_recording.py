@@ -1,4 +1,4 @@
-"""Recorded episodes: order, queue, labels, and that they replay in Gymnasium."""
+"""GraphedStep episodes: order, queue, labels, and that they replay in Gymnasium."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from scipy.stats import spearmanr
 
 import himatch as hm
-from himatch._runtime.graphs import Recorded
+from himatch._runtime.graphs import GraphedStep
 from himatch.errors import HimatchError
 from himatch.methods.making import make_agent
 from himatch.training import Interrupted
@@ -152,7 +152,7 @@ def test_a_recorded_step_is_the_step(name: str, hopper: hm.TrajectoryDataset, mo
     expected = torch.cat(list(plain.run(9)))
     gpu = PretendedGPU(monkeypatch)
     parts = (recorded._losses, recorded._apply)
-    recorded._train = Recorded(recorded._one_step, GPU, remember=recorded._remember, parts=parts, purpose="training")
+    recorded._train = GraphedStep(recorded._one_step, GPU, snapshot=recorded._snapshot, parts=parts, purpose="training")
     losses = torch.cat(list(recorded.run(9)))
     assert recorded.how == "compiled CUDA graph"
     assert gpu.events.count("recording") == 1

@@ -9,7 +9,7 @@ from pretended_gpu import GPU, PretendedGPU
 
 import himatch as hm
 from himatch._runtime.flat import FlatParameters, clip_per_model
-from himatch._runtime.graphs import Recorded
+from himatch._runtime.graphs import GraphedStep
 from himatch.methods.agent import Widths
 from himatch.methods.making import make_agent
 from himatch.methods.normalizers import Normalizers
@@ -103,8 +103,8 @@ def test_recording_and_going_without_leave_training_as_it_is(
     parts, losses = (recorded._losses, recorded._apply), []
     torch.manual_seed(5)
     for until in (5, 12):
-        recorded._train = Recorded(
-            recorded._one_step, GPU, remember=recorded._remember, parts=parts, purpose="training"
+        recorded._train = GraphedStep(
+            recorded._one_step, GPU, snapshot=recorded._snapshot, parts=parts, purpose="training"
         )
         losses += list(recorded.run(until))
         assert recorded.how == ("compiled" if fails else "compiled CUDA graph")

@@ -1,7 +1,7 @@
-"""How a step runs: as it is on a CPU; on a GPU compiled and recorded in one CUDA graph, as far as the machine can.
+"""How a step runs: eager on a CPU; on a GPU compiled and captured in one CUDA graph, as far as the machine can.
 
 A step is a function without arguments. What changes from one call to the next lies in tensors that keep their place in
-memory, so that the recorded kernels read it there; a number of Python's would be frozen into the recording.
+memory, so that the captured kernels read it there; a Python number would be frozen into the graph.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Undo = Callable[[], None]
 
-TRIALS = 3  # runs before recording, in which libraries and optimisers set themselves up
+TRIALS = 3  # runs before capturing, in which libraries and optimisers set themselves up
 
 
-class Part(Generic[P, T]):
+class CompiledPart(Generic[P, T]):
     """A function within a step that runs compiled where that is possible."""
 
     def __init__(self, function: Callable[P, T]) -> None:
@@ -43,17 +43,31 @@ class Part(Generic[P, T]):
         self._runs = self.plain
 
 
-class Recorded(Generic[T]):
-    """A step that on a GPU is compiled and recorded at its first call and replayed from then on.
+def make_step(
+    step: Callable[[], T],
+    device: torch.device,
+    *,
+    snapshot: Callable[[], Undo],
+    parts: Sequence[CompiledPart[..., Any]] = (),
+    purpose: str,
+) -> Callable[[], T]:
+    """The step itself on a CPU; on a GPU one that is compiled and captured in a CUDA graph (:class:`GraphedStep`)."""
+    if device.type != "cuda":
+        return step
+    return GraphedStep(step, device, snapshot=snapshot, parts=parts, purpose=purpose)
 
-    What a machine cannot do is left out with a warning. A result is the tensor of the recording: the next call writes
-    over it.
+
+class GraphedStep(Generic[T]):
+    """A step that on a GPU is compiled and captured at its first call and replayed from then on.
+
+    What a machine cannot do is left out with a warning. A result is a tensor of the graph, which the next call
+    overwrites.
 
     Parameters
     ----------
     step
-        What runs. On a GPU it is forgotten once it is recorded.
-    remember
+        What runs. On a GPU it is dropped once it is captured.
+    snapshot
         Called before trial runs; what it returns undoes them, in place. Random states are put back in any case.
     parts
         Which of the step's functions to compile.
@@ -66,12 +80,12 @@ class Recorded(Generic[T]):
         step: Callable[[], T],
         device: torch.device,
         *,
-        remember: Callable[[], Undo],
-        parts: Sequence[Part[..., Any]] = (),
+        snapshot: Callable[[], Undo],
+        parts: Sequence[CompiledPart[..., Any]] = (),
         purpose: str,
     ) -> None:
         self._run, self._device, self._parts, self._purpose = step, device, parts, purpose
-        self._remember: Callable[[], Undo] | None = remember if device.type == "cuda" else None
+        self._snapshot: Callable[[], Undo] | None = snapshot
         self._compiled = self._replayed = False
 
     @property
@@ -82,18 +96,18 @@ class Recorded(Generic[T]):
 
     def __call__(self) -> T:
         """One step."""
-        if self._remember is not None:
-            remember, self._remember = self._remember, None
+        if self._snapshot is not None:
+            snapshot, self._snapshot = self._snapshot, None
             # Tensors made in inference mode could not be written to outside of it.
             with torch.cuda.device(self._device), torch.inference_mode(False), _same_randomness(self._device):
-                self._prepare(remember())
+                self._prepare(snapshot())
         return self._run()
 
     def _prepare(self, undo: Undo) -> None:
         try:
             if self._parts:
                 self._compile(undo)
-            self._record(undo)
+            self._capture(undo)
         finally:
             undo()
 
@@ -101,7 +115,7 @@ class Recorded(Generic[T]):
         logging.getLogger("torch._dynamo").setLevel(logging.ERROR)  # it warns of what it may safely ignore
         try:
             # It keeps eight versions of a function and leaves a ninth uncompiled, such as a later training's in this
-            # process. Whatever was recorded before needs them no more.
+            # process. Whatever was captured before needs them no more.
             torch._dynamo.reset()
             for part in self._parts:
                 part.compile()
@@ -116,7 +130,7 @@ class Recorded(Generic[T]):
             undo()
             self._go_without("torch.compile", reason)
 
-    def _record(self, undo: Undo) -> None:
+    def _capture(self, undo: Undo) -> None:
         try:
             self._try_out(undo)
             graph = torch.cuda.CUDAGraph()
@@ -135,7 +149,7 @@ class Recorded(Generic[T]):
         self._run, self._replayed = replay, True
 
     def _try_out(self, undo: Undo) -> None:
-        """Run a few times, each from where the first began, on a stream of its own, as recording wants it."""
+        """Run a few times, each from where the first began, on a stream of its own, as capturing wants it."""
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         try:
@@ -150,7 +164,7 @@ class Recorded(Generic[T]):
         note(f"no {what} for {self._purpose} here, going on without it ({one_line(reason)})")
 
 
-def remembered(*tensors: Tensor) -> Undo:
+def restore_point(*tensors: Tensor) -> Undo:
     """What brings these tensors back to their present values."""
     values = [tensor.clone() for tensor in tensors]
 

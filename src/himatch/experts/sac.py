@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from himatch._runtime.flat import FlatParameters, load_optimizer
-from himatch._runtime.graphs import Part, Recorded, Undo
+from himatch._runtime.graphs import CompiledPart, GraphedStep, Undo
 from himatch.errors import HimatchError
 from himatch.experts.networks import Actor, Critics, Widths, initialize
 from himatch.experts.replay import Experience, Replay
@@ -35,7 +35,7 @@ class SACConfig:
     entropy: float = 1.0
     """Target entropy, in negative numbers of action coordinates."""
     memory: int = 1_000_000
-    """Transitions remembered for each agent."""
+    """Transitions restore_point for each agent."""
     first: int = 5_000
     """Transitions of random actions before learning."""
 
@@ -84,11 +84,11 @@ class SAC:
         rows = config.memory // config.copies
         self.replay = Replay(rows, self.stack, config.copies, self.widths.observation, self.widths.action, device)
         self.losses = torch.zeros(2, self.stack, device=device)
-        self._critic_loss, self._actor_loss = Part(self.critic_loss), Part(self.actor_loss)
+        self._critic_loss, self._actor_loss = CompiledPart(self.critic_loss), CompiledPart(self.actor_loss)
         if device.type == "cuda":
             torch.set_float32_matmul_precision("high")
         parts = self._critic_loss, self._actor_loss
-        self._learn = Recorded(self._update, device, remember=self._remember, parts=parts, purpose="training")
+        self._learn = GraphedStep(self._update, device, snapshot=self._snapshot, parts=parts, purpose="training")
 
     @property
     def how(self) -> str:
@@ -179,7 +179,7 @@ class SAC:
             keys = ("step", "exp_avg", "exp_avg_sq")
             load_optimizer(optimizer, numbers, {k: state[f"{name}.{k}"] for k in keys if f"{name}.{k}" in state})
 
-    def _remember(self) -> Undo:
+    def _snapshot(self) -> Undo:
         """What undoes the updates that are tried out before recording."""
         saved = self.state()
         return lambda: self.load_state(saved)

@@ -10,17 +10,12 @@ from typing import Any
 import numpy as np
 
 from himatch.datagen.recipes import made_as
-from himatch.evaluation.evaluate import middle
-from himatch.interchange.graph import z_meaning
+from himatch.evaluation.evaluation import middle
 from himatch.methods import METHODS, Method
-from himatch.methods.baselines import TaskMethod
-from himatch.methods.paper import LearnedMethod
 from himatch.models import seed_choice
 from himatch.policy import Policy
-from himatch.runs import folder as files
 from himatch.runs.hub import HubName
-from himatch.statistics.information import InformationStatistic
-from himatch.training.config import configure, presets_for
+from himatch.training import PRESETS, configure
 
 CITATION = """@inproceedings{furuta2022generalized,
   title     = {Generalized Decision Transformer for Offline Hindsight Information Matching},
@@ -42,7 +37,7 @@ def model_card(policy: Policy, name: HubName) -> str:
         f"# {title}",
         f"A `{method}` for the task `{task}`, {len(policy.seeds)} seed(s), trained offline with "
         "[hindsight information matching](https://openreview.net/forum?id=CAjxVodl_v) and stored by "
-        f"himatch {description['versions']['himatch']}. At run time it is told {_told(policy)}, and acts accordingly.",
+        f"himatch {description['versions']['himatch']}. At run time it is conditioned on {_conditioning(policy)}.",
         f"## Use\n\n{_use(policy, name)}",
         f"## How it was made\n\n{_table(_facts(policy))}\n\n```\n{command(description)}\n```",
     ]
@@ -53,14 +48,9 @@ def model_card(policy: Policy, name: HubName) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _told(policy: Policy) -> str:
-    if isinstance(policy.method, LearnedMethod):
-        return "a code of a demonstration's states"
-    if isinstance(policy.method, TaskMethod):
-        return "the embedding of a demonstration"
-    if isinstance(policy.statistic, InformationStatistic):
-        return f"the {z_meaning(policy.statistic)}"
-    return "nothing"
+def _conditioning(policy: Policy) -> str:
+    meaning = policy.method.meaning(policy.statistic)
+    return meaning if policy.statistic.matched is None else f"the {meaning}"
 
 
 def _use(policy: Policy, name: HubName) -> str:
@@ -76,14 +66,14 @@ def _use(policy: Policy, name: HubName) -> str:
 
 def _example(policy: Policy) -> str:
     """A target in the midst of what the training episodes show."""
-    if isinstance(policy.method, LearnedMethod | TaskMethod):
+    if policy.method.imitates:
         return "demo(episodes.hdf5, 0)"
     reference = policy.reference()
-    bins, kind = reference.context.bins, policy.method.name
-    if kind in ("dt", "goal") and len(reference.lengths):
-        reached = np.median(reference.totals if kind == "dt" else reference.finals, axis=0)
-        return f"{'return' if kind == 'dt' else 'goal'}({', '.join(f'{x:.3g}' for x in reached)})"
-    if kind == "dt":
+    bins, kind = reference.context.bins, policy.method.matches
+    if kind != "distribution" and len(reference.lengths):
+        reached = np.median(reference.totals if kind == "return" else reference.finals, axis=0)
+        return f"{kind}({', '.join(f'{x:.3g}' for x in reached)})"
+    if kind == "return":
         return f"return({(policy.task.reference_returns or (0.0, 1000.0))[1]:.0f})"
     middles = (np.array(bins.low) + bins.high) / 2
     parts = [f"normal({x:.3g},{4 * width:.2g})" for x, width in zip(middles, bins.widths, strict=True)]
@@ -122,7 +112,7 @@ def command(description: dict[str, Any]) -> str:
     settings = description["model"] | description["train"]
     method = dict(description["method"])
     default = METHODS[method.pop("name")]()
-    differing = {name: _differing(settings, name, default) for name in presets_for(default)}
+    differing = {name: _differing(settings, name, default) for name in PRESETS}
     preset = min(differing, key=lambda name: len(differing[name]))
     without_option = ("hidden", "encoder")
     chosen = {k: value for k, value in method.items() if k not in without_option and value != getattr(default, k)}
@@ -145,14 +135,14 @@ def command(description: dict[str, Any]) -> str:
 
 def _differing(settings: dict[str, Any], preset: str, method: Method) -> dict[str, Any]:
     """The settings that a preset does not have; its warm-up is the one that it has with so many steps."""
-    made = configure(preset, method, steps=settings["steps"])
-    usual = asdict(made.model) | asdict(made.train) | {"steps": presets_for(method)[preset].train.steps}
+    model, train = configure(preset, method, steps=settings["steps"])
+    usual = asdict(model) | asdict(train) | {"steps": configure(preset, method)[1].steps}
     return {key: value for key, value in settings.items() if usual.get(key) != value}
 
 
 def _evaluation(policy: Policy) -> str | None:
     """The groups of ``evaluation.json``, if there is one of this run."""
-    path = policy.folder / files.EVALUATION
+    path = policy.run.folder.evaluation
     if not path.is_file():
         return None
     try:

@@ -19,7 +19,7 @@ from torch import Tensor
 from himatch._runtime.files import reading
 from himatch._runtime.tensors import read_tensors
 from himatch.errors import DataError, note, one_line
-from himatch.methods.agent import Widths
+from himatch.methods.batch import Dims
 from himatch.networks.transformer import ModelConfig
 
 CONFIG, WEIGHTS, PICKLED = "config.json", "model.safetensors", "pytorch_model.bin"
@@ -53,9 +53,9 @@ class Checkpoint:
         return cls(name, _checked(config, folder / CONFIG), tensors, hashlib.sha256(path.read_bytes()).hexdigest())
 
     @property
-    def widths(self) -> Widths:
+    def dims(self) -> Dims:
         """What sizes our agent."""
-        return Widths(self.config["state_dim"], self.config["act_dim"], 1, self.config["max_ep_len"])
+        return Dims(self.config["state_dim"], self.config["act_dim"], 1, self.config["max_ep_len"])
 
     def model(self, context: int | None) -> ModelConfig:
         """Our model of the same form."""

@@ -1,4 +1,4 @@
-"""Which seed of a run is bundled, and at which temperature a Gaussian head acts.
+"""Which seed of a run is bundled, and the temperature of a stochastic policy.
 
 Both are chosen on training episodes, so that held-out ones still judge them.
 """
@@ -10,13 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch._runtime.files import read_rows, reading
-from himatch.errors import HimatchError
-from himatch.evaluation.temperature import Progress, best_temperature, rule, some_episodes, training_scores
-from himatch.methods.baselines import TaskMethod
-from himatch.methods.paper import LearnedMethod
+from himatch.errors import DataError, HimatchError
 from himatch.policy import Policy
-from himatch.runs import folder as files
+from himatch.rehearsal.temperature import Progress, best_temperature, rule, some_episodes, training_scores
 from himatch.targets import EpisodeReference, Samples
 
 
@@ -36,13 +32,13 @@ class Choice:
 def choose_seed(policy: Policy, feature: str | None = None, progress: Progress | None = None) -> Choice:
     """The seed (and temperature) with the lowest mean W1 to some training episodes.
 
-    A run folder keeps the matched feature of training episodes but not their states, so that methods that are told
-    states are judged by their loss.
+    A run folder keeps the matched feature of training episodes but not their states, so methods that imitate states are
+    judged by their loss.
     """
-    sampled = policy.agent.policy.sampled
-    if len(policy.seeds) == 1 and not sampled:
+    stochastic = policy.agent.policy.stochastic
+    if len(policy.seeds) == 1 and not stochastic:
         return Choice(policy.seeds[0], "the only one", {})
-    if isinstance(policy.method, LearnedMethod | TaskMethod):
+    if policy.method.imitates:
         return _by_loss(policy)
     reference = policy.reference(feature)
     if not len(reference.lengths):
@@ -51,12 +47,12 @@ def choose_seed(policy: Policy, feature: str | None = None, progress: Progress |
         )
     targets = training_targets(reference)
     scores = training_scores(policy, targets, feature, progress=progress)
-    if not sampled:
+    if not stochastic:
         return _lowest(policy, rule(targets), scores[policy.temperature])
     best = best_temperature(scores)
     means = ", ".join(f"{temperature:g}: {np.mean(row):.4g}" for temperature, row in scores.items())
-    told = f"{rule(targets)}, at temperature {best:g}, the best of {means}"
-    return replace(_lowest(policy, told, scores[best]), temperature=best)
+    said = f"{rule(targets)}, at temperature {best:g}, the best of {means}"
+    return replace(_lowest(policy, said, scores[best]), temperature=best)
 
 
 def training_targets(reference: EpisodeReference) -> list[Samples]:
@@ -77,18 +73,19 @@ def _by_loss(policy: Policy) -> Choice:
     """The loss of the weights that were kept, on training episodes where none were left to validate on."""
     scores, kind = [], "validation"
     for seed in policy.seeds:
-        path = files.seed_folder(policy.folder, seed) / files.METRICS
-        with reading(str(path)):
-            rows = read_rows(path)
-            if not rows:
-                raise HimatchError(f"{path} holds no losses to choose a seed by; name one (--seed)")
-            kind = kind if kind in rows[-1] else "loss"
+        rows = policy.run.folder.metrics(seed)
+        if not rows:
+            raise HimatchError(f"{policy.folder} holds no losses of seed {seed} to choose by; name a seed (--seed)")
+        kind = kind if kind in rows[-1] else "loss"
+        try:
             losses = [float(row[kind]) for row in rows]
-            scores.append(min(losses) if policy.method.validated and kind == "validation" else losses[-1])
+        except (KeyError, TypeError, ValueError) as reason:
+            raise DataError(f"{policy.folder}: the losses of seed {seed} are damaged ({reason})") from None
+        scores.append(min(losses) if policy.method.validated and kind == "validation" else losses[-1])
     name = {"validation": "validation loss", "loss": "training loss"}[kind]
     return _lowest(policy, f"{name}, since the run keeps no demonstrations", scores)
 
 
-def _lowest(policy: Policy, told: str, scores: list[float]) -> Choice:
+def _lowest(policy: Policy, said: str, scores: list[float]) -> Choice:
     best = int(np.argmin(np.nan_to_num(scores, nan=np.inf)))
-    return Choice(policy.seeds[best], told, dict(zip(policy.seeds, scores, strict=True)))
+    return Choice(policy.seeds[best], said, dict(zip(policy.seeds, scores, strict=True)))

@@ -12,21 +12,19 @@ from pathlib import Path
 
 import torch
 
-from himatch._runtime.files import new_folder, write_json
-from himatch._runtime.tensors import versions, write_tensors
+from himatch._runtime.files import new_folder
+from himatch._runtime.tensors import versions
 from himatch.data import TrajectoryDataset
 from himatch.errors import DataError, HimatchError
 from himatch.interchange.checkpoint import CONFIG, PICKLED, WEIGHTS, Checkpoint
-from himatch.methods import DT
-from himatch.methods.agent import Widths
-from himatch.methods.making import make_agent
+from himatch.methods import DT, method_spec
+from himatch.methods.batch import Dims
 from himatch.methods.normalizers import Normalizers
-from himatch.methods.paper import method_spec
-from himatch.policy import Policy
-from himatch.runs import folder as files
+from himatch.policy import Policy, load
+from himatch.runs.folder import RunFolder
 from himatch.runs.hub import HubName, fetch, is_hub_name
-from himatch.runs.loader import load
 from himatch.runs.references import write_references
+from himatch.runs.task_spec import task_spec
 from himatch.statistics.aggregators import DiscountedSum
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
@@ -36,7 +34,7 @@ from himatch.tasks import Task, get_task
 
 
 @dataclass(frozen=True)
-class Settings:
+class ImportSettings:
     """What the checkpoint's file does not say: normalisation, and where the policy belongs."""
 
     task: Task
@@ -96,9 +94,9 @@ def import_hugging_face(
                 "the checkpoint does not say how states were normalised: give --state-mean and --state-std from its "
                 "model card, or the episodes it was trained on (--data SOURCE)"
             )
-        fitted = Normalizers.fit(data, None)
+        fitted = Normalizers.fit(data)
         state_mean, state_std = fitted.state_mean.tolist(), fitted.state_std.tolist()
-    settings = Settings(
+    settings = ImportSettings(
         _task(task, data),
         state_mean,
         state_std,
@@ -109,7 +107,7 @@ def import_hugging_face(
     folder = fetch(HubName.parse(str(source)), (CONFIG, WEIGHTS, PICKLED)) if is_hub_name(source) else Path(source)
     checkpoint = Checkpoint.read(folder, str(source) if is_hub_name(source) else folder.resolve().name)
     with new_folder(Path(out)) as partial:
-        _write_run(partial, checkpoint, settings, data)
+        _write_run(RunFolder(partial), checkpoint, settings, data)
     return load(out)
 
 
@@ -123,31 +121,33 @@ def _task(task: str | Task | None, data: TrajectoryDataset | None) -> Task:
     return data.task
 
 
-def _write_run(folder: Path, checkpoint: Checkpoint, settings: Settings, data: TrajectoryDataset | None) -> None:
-    task, widths, model = settings.task, checkpoint.widths, checkpoint.model(settings.context)
-    _check_widths(checkpoint.name, widths, settings)
+def _write_run(
+    folder: RunFolder, checkpoint: Checkpoint, settings: ImportSettings, data: TrajectoryDataset | None
+) -> None:
+    task, dims, model = settings.task, checkpoint.dims, checkpoint.model(settings.context)
+    _check_dims(checkpoint.name, dims, settings)
     method = DT()
     statistic = InformationStatistic(resolve_feature("reward", task), DiscountedSum(1.0, settings.return_scale))
-    agent, weights = make_agent(method, model, widths, (0,)), checkpoint.weights()
+    agent, weights = method.build(model, dims, (0,)), checkpoint.weights()
     try:
         agent.load_state_dict({name: tensor.unsqueeze(0) for name, tensor in weights.items()})
     except RuntimeError as reason:
         detail = str(reason).strip().splitlines()[-1].strip()
         raise DataError(f"{checkpoint.name}: the weights do not fit {CONFIG} ({detail})") from None
-    for name in (files.LAST, files.BEST):
-        write_tensors(files.seed_folder(folder, 0) / name, weights)
-    # Actions are told and given as they are: tanh ends at -1 and 1, whatever the task's range.
-    ones = torch.ones(widths.action)
+    folder.write_weights(0, "last", weights)
+    folder.write_weights(0, "best", weights)
+    # Actions go in and out as they are: tanh ends at -1 and 1, whatever the task's range.
+    ones = torch.ones(dims.action)
     mean, std = (torch.tensor(values, dtype=torch.float32) for values in (settings.state_mean, settings.state_std))
-    write_tensors(folder / files.NORMALIZERS, Normalizers(mean, std, 0 * ones, ones).tensors())
+    folder.write_normalizers(Normalizers(mean, std, 0 * ones, ones).tensors())
     write_references(folder, [_reference(statistic, settings, data)])
     description = {
         "method": method_spec(method),
         "model": asdict(model),
         "train": {},
-        "widths": asdict(widths),
+        "widths": asdict(dims),
         "seeds": [0],
-        "task": files.task_spec(task),
+        "task": task_spec(task),
         "statistic": statistic.spec(),
         "data": {
             "source": None if data is None else data.name,
@@ -160,22 +160,24 @@ def _write_run(folder: Path, checkpoint: Checkpoint, settings: Settings, data: T
         "versions": versions(),
         "imported": {"source": checkpoint.name, "sha256 of the weights": checkpoint.digest},
     }
-    write_json(folder / files.RUN, json.loads(json.dumps(description)))
+    folder.write_description(json.loads(json.dumps(description)))
 
 
-def _check_widths(name: str, widths: Widths, settings: Settings) -> None:
+def _check_dims(name: str, dims: Dims, settings: ImportSettings) -> None:
     task = settings.task
     for what, has, wants in (
-        ("observations", widths.observation, task.observation_width),
-        ("actions", widths.action, task.action_width),
+        ("observations", dims.observation, task.observation_width),
+        ("actions", dims.action, task.action_width),
     ):
         if wants is not None and has != wants:
             raise DataError(f"{name} has {has} {what}, the task {task.name} has {wants}; is it the right task?")
-    if len(settings.state_mean) != widths.observation:
-        raise DataError(f"{name} sees {widths.observation} numbers, but {len(settings.state_mean)} means were given")
+    if len(settings.state_mean) != dims.observation:
+        raise DataError(f"{name} sees {dims.observation} numbers, but {len(settings.state_mean)} means were given")
 
 
-def _reference(statistic: InformationStatistic, settings: Settings, data: TrajectoryDataset | None) -> EpisodeReference:
+def _reference(
+    statistic: InformationStatistic, settings: ImportSettings, data: TrajectoryDataset | None
+) -> EpisodeReference:
     """The training episodes as targets see them; where nobody has them, bins as wide as D4RL's scores suggest."""
     task = settings.task
     if data is not None:

@@ -7,7 +7,6 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ import torch
 from himatch._runtime.files import new_file
 from himatch._version import __version__
 from himatch.errors import HimatchError
-from himatch.interchange.graph import PolicyGraph, Port, inputs_of, outputs_of
+from himatch.interchange.graph import PolicyGraph, inputs_of, outputs_of
 from himatch.interchange.parity import Parity, check_parity
+from himatch.methods.base import Port
 from himatch.policy import Policy
-from himatch.statistics.information import InformationStatistic
 
 OPSET = 20
 
@@ -47,7 +46,7 @@ def export_onnx(policy: Policy, path: str | Path, *, seed: int | None = None) ->
 
 def metadata(policy: Policy, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> dict[str, str]:
     """What the file says about itself; what is not plain text is JSON."""
-    statistic = policy.statistic.spec() if isinstance(policy.statistic, InformationStatistic) else None
+    statistic = policy.statistic.spec()
     data = policy.description["data"]
     return {
         "himatch_version": __version__,
@@ -60,8 +59,8 @@ def metadata(policy: Policy, inputs: tuple[Port, ...], outputs: tuple[Port, ...]
         "statistic": json.dumps(statistic),
         "data_source": str(data.get("source") or ""),
         "data_hash": str(data.get("hash") or ""),
-        "inputs": json.dumps([asdict(port) for port in inputs]),
-        "outputs": json.dumps([asdict(port) for port in outputs]),
+        "inputs": json.dumps([port._asdict() for port in inputs]),
+        "outputs": json.dumps([port._asdict() for port in outputs]),
     }
 
 

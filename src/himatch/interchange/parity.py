@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from himatch.errors import HimatchError
-from himatch.methods.baselines import TaskMethod
-from himatch.methods.paper import LearnedMethod
 from himatch.policy import Policy
-from himatch.statistics.information import InformationStatistic
+from himatch.rollout import make_conditioner
+from himatch.targets import demo
 from himatch.types import Trajectory
 
 TOLERANCE = 1e-4  # in units of half the action range
@@ -56,7 +56,7 @@ def check_parity(policy: Policy, path: Path) -> Parity:
 
 def random_episodes(policy: Policy) -> list[Trajectory]:
     """Three episodes of random numbers about as large as the data's, long enough that the context is full."""
-    rng, widths, normalizers = np.random.default_rng(0), policy.agent.widths, policy.normalizers
+    rng, dims, normalizers = np.random.default_rng(0), policy.agent.dims, policy.normalizers
     mean, std, middle, half = (
         t.numpy()
         for t in (normalizers.state_mean, normalizers.state_std, normalizers.action_middle, normalizers.action_half)
@@ -65,8 +65,8 @@ def random_episodes(policy: Policy) -> list[Trajectory]:
     steps = 3 * policy.context + 5
     return [
         Trajectory(
-            (mean + std * rng.normal(size=(steps, widths.observation))).astype(np.float32),
-            (middle + half * rng.uniform(-1, 1, size=(steps, widths.action))).astype(np.float32),
+            (mean + std * rng.normal(size=(steps, dims.observation))).astype(np.float32),
+            (middle + half * rng.uniform(-1, 1, size=(steps, dims.action))).astype(np.float32),
             rng.normal(size=steps).astype(np.float32),
         )
         for _ in range(3)
@@ -74,7 +74,7 @@ def random_episodes(policy: Policy) -> list[Trajectory]:
 
 
 def windows_of(policy: Policy, episode: Trajectory, target: Trajectory) -> dict[str, NDArray[Any]]:
-    """The file's inputs at every step of an episode, told what the target says; first axis is the step.
+    """The file's inputs at every step of an episode, conditioned on the target; first axis is the step.
 
     Rows before the episode's start and the newest action are noise: neither may matter.
     """
@@ -94,14 +94,13 @@ def windows_of(policy: Policy, episode: Trajectory, target: Trajectory) -> dict[
         "actions": window(episode.actions, newest),
         "step": now,
     }
-    if isinstance(policy.method, LearnedMethod):
-        _, count = policy.method.codes_and_states(n)
-        first = np.maximum(now - n + 1, 0) if policy.method.literal else now
-        inputs["target_states"] = target.observations[np.minimum(first[:, None] + np.arange(count), len(target) - 1)]
-    elif isinstance(policy.statistic, InformationStatistic):
-        inputs["z"] = window(policy.statistic(target), before)
-    elif isinstance(policy.method, TaskMethod):
-        inputs["z"] = np.tile(policy.embed([target])[0].numpy(), (steps, n, 1))
+    conditioner = make_conditioner("nominal", policy.run, policy.agent, [demo(target)], np.zeros((1, steps), np.int64))
+    clock = torch.from_numpy(now)
+    z, states = conditioner.z(clock[None]), conditioner.target_states(torch.zeros_like(clock), clock)
+    if states is not None:
+        inputs["target_states"] = states.numpy()
+    if z is not None:
+        inputs["z"] = window(z[0].numpy(), before)
     return inputs
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from himatch.errors import HimatchError
 from himatch.interchange.card import model_card
-from himatch.runs import folder as files
+from himatch.policy import load
+from himatch.runs.folder import PORTABLE, RunFolder
 from himatch.runs.hub import HubName, asking_the_hub
-from himatch.runs.loader import load
 
 
 def push(run: str | Path, name: str, *, private: bool = False) -> str:
@@ -25,12 +25,12 @@ def push(run: str | Path, name: str, *, private: bool = False) -> str:
     policy = load(run)  # a damaged run is refused here, not by whoever downloads it
     with tempfile.TemporaryDirectory() as place:
         staged = Path(place)
-        for pattern in files.PORTABLE:
+        for pattern in PORTABLE:
             for path in policy.folder.glob(pattern):
                 copy = staged / path.relative_to(policy.folder)
                 copy.parent.mkdir(exist_ok=True)
                 shutil.copyfile(path, copy)
-        (staged / files.CARD).write_text(model_card(policy, where))
+        RunFolder(staged).card.write_text(model_card(policy, where))
         with asking_the_hub(where):
             from huggingface_hub import HfApi
 
@@ -40,6 +40,6 @@ def push(run: str | Path, name: str, *, private: bool = False) -> str:
                 repo_id=where.repository,
                 folder_path=staged,
                 commit_message=f"A {policy.method.name} of himatch for {policy.task.name}",
-                delete_patterns=list(files.PORTABLE),
+                delete_patterns=list(PORTABLE),
             )
             return f"{hub.endpoint}/{where.repository}"

@@ -1,21 +1,29 @@
-"""Policies: methods as configurations, and the agent that learns."""
+"""Methods: one folder each, behind one contract (``base.py``).
 
-from himatch.methods.paper import (
-    BC,
-    BDT,
-    CDT,
-    DT,
-    DTAE,
-    DTCPC,
-    DTE2E,
-    FOCAL,
-    METHODS,
-    GoalDT,
-    MetaBC,
-    Method,
-    MomentsDT,
-    make_method,
-)
+=============  ==========================  ===================  =======================================
+method         feature Phi                 aggregator           the paper's name
+=============  ==========================  ===================  =======================================
+``bc``         none                        none                 BC (no-context)
+``dt``         reward or any               sum                  DT
+``cdt``        any                         histogram            Categorical DT
+``moments``    any                         first moments        (Section "Learned Phi", moments)
+``goal``       any                         final value          goal-based category of Table him_summary
+``bdt``        state                       second transformer   Bi-directional DT
+``dt-ae``      learned (auto-encoder)      mean of a window     DT-AE
+``dt-cpc``     learned (contrastive)       mean of a window     DT-CPC
+``dt-e2e``     learned (end to end)        mean of a window     DT-E2E
+``meta-bc``    learned (metric)            mean of the episode  Meta-BC (a policy of single steps)
+``focal``      learned (metric)            mean of the episode  FOCAL (an actor-critic of single steps)
+=============  ==========================  ===================  =======================================
+"""
+
+from himatch.methods.base import Agent, Method
+from himatch.methods.bdt import BDT
+from himatch.methods.dtx import DTAE, DTCPC, DTE2E
+from himatch.methods.focal import FOCAL
+from himatch.methods.gdt import BC, CDT, DT, GoalDT, MomentsDT
+from himatch.methods.metabc import MetaBC
+from himatch.methods.registry import METHODS, make_method, method_from_spec, method_spec
 
 __all__ = [
     "BC",
@@ -27,9 +35,12 @@ __all__ = [
     "DTE2E",
     "FOCAL",
     "METHODS",
+    "Agent",
     "GoalDT",
     "MetaBC",
     "Method",
     "MomentsDT",
     "make_method",
+    "method_from_spec",
+    "method_spec",
 ]

@@ -1,60 +1,206 @@
-"""What every method says about itself, and what it wants batches to be cut to."""
+"""The contract of a method: what it is conditioned on, which batches it needs, its networks, losses and stages.
+
+A method is a folder beside this file. Its configuration is a frozen dataclass that subclasses :class:`Method`, whose
+``build`` makes the :class:`Agent`: the networks and their losses. Nothing outside ``methods/`` asks which it has. To
+add one, copy a folder, rename its class, and register it (:mod:`himatch.methods.registry`).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from himatch._runtime.settings import make_plain, shown
-from himatch.errors import HimatchError
-from himatch.methods.normalizers import Scaling
-from himatch.statistics.information import InformationStatistic, LearnedStatistic
+from himatch.errors import HimatchError, TargetError
+from himatch.methods.batch import Batch, BatchSpec, Dims
+from himatch.methods.normalizers import Normalizers, ZScale
+from himatch.networks.heads import PolicyNetwork
+from himatch.networks.transformer import ModelConfig
+from himatch.statistics.information import Statistic
+from himatch.targets import Target
 from himatch.tasks import Task
+from himatch.types import Array, Trajectory
+
+Some = slice | NDArray[np.int64]
+"""Which of B rollouts: all of them, or some by number."""
+ALL = slice(None)
+Rows = TypeVar("Rows", NDArray[np.int64], Tensor)
 
 
-@dataclass(frozen=True)
-class Shape:
-    """What a batch is cut to: the context N, and the states and the look-ahead of a learned statistic's target.
+def cut(spec: BatchSpec, now: Rows, steps: Rows, target_steps: Rows, ahead: Rows | int = 0) -> tuple[Rows, Rows]:
+    """Cut the window whose last step is ``now``: times of its N steps, ``(..., N)``, and of its target states.
 
-    ``literal`` targets start with the window; others start at its last step plus the look-ahead. ``tasks`` asks for
-    rewards, the numbers of tasks and, once episodes are embedded, the embedding of an episode of the same task;
-    ``transitions`` for what follows a step, with ``noise`` random numbers beside it.
+    The one place that says what a window is; training, rollouts, scoring and export all call it. Early in an episode,
+    for now < N - 1, the window starts at step 0 and ``now`` stands at position ``now``. Times past the end of an
+    episode are the caller's to clip. ``steps`` is ``arange(N)``, ``target_steps`` ``arange(target_states)``.
     """
-
-    context: int
-    target_states: int = 0
-    look_ahead: int = 0
-    literal: bool = False
-    tasks: bool = False
-    transitions: bool = False
-    noise: int = 0
+    start = (now - (spec.context - 1)).clip(min=0)
+    first = start if spec.literal else now + ahead
+    return start[..., None] + steps, first[..., None] + target_steps
 
 
 class Stage(NamedTuple):
-    """Something that is trained before the policy and fixed then: which part of the agent, how long, on what batches.
+    """A stretch of training: a part of the agent that is trained and then frozen, or last of all the policy.
 
-    ``context_steps`` windows in a row are of one task each; 0 asks for any windows.
+    ``part`` is the submodule to train, ``None`` for everything that is not frozen. ``context_steps`` windows in a row
+    are of one task each; 0: windows are drawn one by one.
     """
 
-    part: str
+    part: str | None
     steps: int
     batch_size: int
     context_steps: int = 0
 
 
-@dataclass(frozen=True)
-class Method:
-    """What every method says about itself.
+class Port(NamedTuple):
+    """An input or output of an exported policy: ``shape`` without the batch, and what the numbers mean."""
 
-    ``scaling`` is how z is scaled before the network sees it: not at all, to unit spread (statistics in feature units),
-    or, for histograms of b bins, by the square root of b, so that the flat one has length one. Unscaled, a histogram is
-    a short vector beside the state, and the policy learns to do without it.
+    name: str
+    shape: tuple[int, ...]
+    meaning: str
+
+
+class Conditioner:
+    """Gives every rollout its z, step by step; this one gives none (behavioural cloning).
+
+    Rollouts are ``(K, B)``, and ``target (K, B)`` is the number of each one's target. A ``clock`` says at which step
+    each rollout is, ``(K, B)``, or ``(1, 1)`` where all are at the same.
     """
 
+    wants_features = False
+    """Whether ``achieved`` must be called after every step."""
+    target: Tensor | None = None
+
+    def z(self, clock: Tensor) -> Tensor | None:
+        """Statistics for this step, ``(K, B, k)``, or ``None`` for a policy without z."""
+        return None
+
+    def target_states(self, target: Tensor, clock: Tensor) -> Tensor | None:
+        """States of these targets that a learned code is made from at these steps, ``(...)`` to ``(..., S, obs)``."""
+        return None
+
+    def achieved(self, phi: Array, rollouts: Some = ALL) -> None:
+        """Count the feature of the step that these rollouts just made, ``(K, b, d)``."""
+
+    def reset(self, rollouts: Some = ALL) -> None:
+        """Begin again at step 0."""
+
+    def take(self, other: Conditioner, rollouts: Some) -> None:
+        """Condition these rollouts on the targets of ``other``, a conditioner for them alone.
+
+        Clocks and what was achieved stay theirs. For rollouts that each have a target of their own.
+        """
+
+
+class Agent(nn.Module):
+    """K policies of one method, stacked, with whatever makes their z; by itself a behavioural clone given z.
+
+    Losses are pure functions of parameters and batch. A subclass makes ``policy`` and overrides what it does otherwise.
+    """
+
+    policy: PolicyNetwork
+    precision: ClassVar[torch.dtype] = torch.bfloat16
+    """What a GPU computes in."""
+    codes_of_states: bool = False
+    """Whether z is made from target states, by :meth:`encode`."""
+
+    def __init__(self, method: Method, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> None:
+        super().__init__()
+        self.method, self.config, self.dims, self.seeds = method, config, dims, seeds
+        self.spec = method.batch_spec(config.context, dims.action)
+
+    # -- training -----------------------------------------------------------------------------------------------
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Head outputs for every step of a batch, ``(K, B, N, ...)``."""
+        outputs: Tensor = self.policy(self.z(batch), batch.states, batch.actions, batch.times)
+        return outputs
+
+    def z(self, batch: Batch) -> Tensor | None:
+        """What the policy is conditioned on."""
+        return batch.z
+
+    def losses(self, batch: Batch) -> Tensor:
+        """Behavioural-cloning loss of each model, ``(K,)``."""
+        cost = self.policy.loss(self(batch), batch.actions)
+        if batch.mask is None:
+            return cost.mean((1, 2))
+        return (cost * batch.mask).sum((1, 2)) / batch.mask.sum((1, 2))
+
+    def training_losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """What is minimised and what is reported, ``(K,)`` each."""
+        cloning = self.losses(batch)
+        return cloning, cloning
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """What follows an optimiser step."""
+
+    def report(self, batch: Batch) -> dict[str, Tensor]:
+        """Metrics on validation windows, ``(K,)`` each; the lowest ``validation`` selects the checkpoint."""
+        return {"validation": self.losses(batch)}
+
+    # -- stages -------------------------------------------------------------------------------------------------
+
+    def part_losses(self, part: str, batch: Batch) -> Tensor:
+        """What trains a part by itself, ``(K,)``."""
+        raise TypeError(f"{type(self).__name__} trains no {part} by itself")
+
+    def freeze(self, part: str) -> None:
+        """Keep a part as it is from now on."""
+        self.get_submodule(part).requires_grad_(False)
+
+    def finish(self, part: str, codes: Tensor | None) -> None:
+        """What follows once a part is trained; ``codes`` are the training episodes' embeddings, ``(K, E, m)``."""
+
+    # -- conditioning -------------------------------------------------------------------------------------------
+
+    def embed(self, normalizers: Normalizers, episodes: Sequence[Trajectory]) -> Tensor | None:
+        """Embeddings of whole episodes, ``(K, E, m)``, where the policy is conditioned on such."""
+        return None
+
+    def encode(self, target_states: Tensor) -> Tensor:
+        """Codes of normalised target states, ``(K, n, S, obs)`` to ``(K, n, codes, m)``."""
+        raise TypeError(f"{type(self).__name__} makes no codes")
+
+    def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, rollouts: Tensor) -> Conditioner | None:
+        """A conditioner of the method's own for rollouts ``(K, B)`` of target numbers.
+
+        ``None``: z is a statistic of the target's feature, and the generic conditioners (``himatch.rollout``) give it.
+        """
+        return None
+
+    # -- export -------------------------------------------------------------------------------------------------
+
+    def port(self, statistic: Statistic) -> Port | None:
+        """What an exported policy is conditioned on; ``None`` for nothing."""
+        return Port("z", (self.config.context, self.dims.z), f"{self.method.meaning(statistic)}; newest last")
+
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Method:
+    """The configuration of a method: what travels in a run folder beside the weights."""
+
     name: ClassVar[str]
-    scaling: ClassVar[Scaling] = "none"
     validated: ClassVar[bool] = True
-    """Whether the weights that validated best are the best; else the last ones are."""
+    """Whether validation selects the checkpoint that ``best`` means; else it is the last one."""
+    imitates: ClassVar[bool] = False
+    """Whether a target must be a demonstration."""
+    matches: ClassVar[Literal["distribution", "return", "goal"]] = "distribution"
+    """The kind of target that says most to it."""
+    presets: ClassVar[Mapping[str, Settings]]
+    """Settings of the model and of training that differ from the defaults (Table dt_hyper), by preset."""
+    fixed: ClassVar[Settings] = {}
+    """Settings that are what they are, whatever is given."""
 
     def __post_init__(self) -> None:
         feature = getattr(self, "feature", "")
@@ -65,14 +211,38 @@ class Method:
             )
         make_plain(self)
 
-    def statistic(self, task: Task) -> InformationStatistic | LearnedStatistic | None:
-        """What the policy is told; ``None`` for no context."""
+    def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
+        """K untrained models, each drawn from its own seed."""
         raise TypeError(f"{type(self).__name__} is not a method")
 
-    def shape(self, context: int, action: int) -> Shape:
-        """What batches are cut to, for policies of that context and action width."""
-        return Shape(context)
+    def statistic(self, task: Task) -> Statistic:
+        """What the policy is conditioned on."""
+        raise TypeError(f"{type(self).__name__} is not a method")
+
+    def meaning(self, statistic: Statistic) -> str:
+        """What the policy is conditioned on, in words."""
+        return str(getattr(statistic, "meaning", "nothing"))
+
+    def batch_spec(self, context: int, action: int) -> BatchSpec:
+        """What batches hold, for policies of that context and action size."""
+        return BatchSpec(context)
 
     def stages(self, steps: int, batch_size: int) -> tuple[Stage, ...]:
-        """What goes before a training of so many steps on such batches."""
+        """What is trained before the policy, for a training of so many steps on such batches."""
         return ()
+
+    def scaled(self, steps: int, usual: int) -> Method:
+        """The method with the steps of its own stages scaled as those of a training from ``usual`` to ``steps``."""
+        return self
+
+    def z_scale(self, z: Array, statistic: Statistic, lengths: NDArray[np.int64], horizon: int) -> ZScale:
+        """How z is scaled before the network sees it, from z of all training steps ``(steps, k)``; not at all."""
+        return ZScale()
+
+
+def demonstrated(target: Target) -> Trajectory:
+    """The episode that a target shows, for policies that imitate one."""
+    found = target.demonstration()
+    if found is None:
+        raise TargetError(f"this policy imitates demonstrations, and {target.name} is none; give demo(FILE, EPISODE)")
+    return found

@@ -1,11 +1,11 @@
-"""What maps raw observations, actions and statistics to what the networks see; travels with the weights."""
+"""The maps from raw observations, actions and statistics to what networks see; they travel with the weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,25 +13,29 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.data import TrajectoryDataset
-from himatch.methods.support import Familiar
+from himatch.methods.batch import Batch
+from himatch.methods.support import ZSupport
 from himatch.types import Array
 
-if TYPE_CHECKING:
-    from himatch.methods.agent import Batch
+_SUPPORT = "familiar."  # what the tensors of ZSupport are called in a run folder
+_BLOCK = 262_144  # rows read together
 
 
-Scaling = Literal["none", "standard", "histogram"]
-_FAMILIAR = "familiar."  # before the names of its tensors
-_BLOCK = 262_144  # rows looked at together
+class ZScale(NamedTuple):
+    """How z is scaled, ``(z - mean) / std``, and what of it training has shown; ``None`` leaves it as it is."""
+
+    mean: Tensor | None = None
+    std: Tensor | None = None
+    support: ZSupport | None = None
 
 
 @dataclass(frozen=True)
 class Normalizers:
     """States and z become ``(x - mean) / std``, actions ``(a - middle) / half``: the task's range becomes [-1, 1].
 
-    What never moved in the data has an infinite deviation: nothing was learned of it, so it says nothing later either.
-    Rewards become ``r / std``: taking a mean from them would change what ending an episode is worth. Histograms have
-    something that knows what they were like in training.
+    What never moved in the data has an infinite deviation: nothing was learned of it, so it has no effect later either.
+    Rewards become ``r / std``: taking a mean from them would change what ending an episode is worth. ``support`` clips
+    histograms at run time to what training has shown.
     """
 
     state_mean: Tensor
@@ -41,34 +45,31 @@ class Normalizers:
     z_mean: Tensor | None = None
     z_std: Tensor | None = None
     reward_std: Tensor | None = None
-    familiar: Familiar | None = None
+    support: ZSupport | None = None
 
     @classmethod
-    def fit(
-        cls,
-        train: TrajectoryDataset,
-        z: Array | None,
-        scaling: Scaling = "none",
-        bins: int = 1,
-        *,
-        rewarded: bool = False,
-    ) -> Normalizers:
+    def fit(cls, train: TrajectoryDataset, scale: ZScale | None = None, *, rewarded: bool = False) -> Normalizers:
         """Take means and deviations from training episodes, the action range from the task (or the data).
 
         ``rewarded`` methods see rewards too.
         """
-        packed, steps = train.packed, train.steps
+        scale, packed, steps = scale or ZScale(), train.packed, train.steps
         low, high = action_range(train)
-        mean, std = _moments(steps, partial(train.blocks, packed.observations, _BLOCK))
-        z_mean, z_std, reward_std = None, None, None
-        if z is not None and scaling == "standard":
-            z_mean, z_std = _moments(len(z), partial(_slices, z))
-        elif z is not None and scaling == "histogram":
-            z_mean, z_std = torch.zeros(z.shape[1]), torch.full((z.shape[1],), bins**-0.5)
+        mean, std = moments(steps, partial(train.blocks, packed.observations, _BLOCK))
+        reward_std = None
         if rewarded and packed.rewards is not None:
-            _, reward_std = _moments(steps, partial(train.blocks, packed.rewards[:, None], _BLOCK))
+            _, reward_std = moments(steps, partial(train.blocks, packed.rewards[:, None], _BLOCK))
             reward_std = torch.where(reward_std.isinf(), 1.0, reward_std)  # every step is worth the same, not nothing
-        return cls(mean, std, _tensor((low + high) / 2), _tensor((high - low) / 2), z_mean, z_std, reward_std)
+        return cls(
+            mean,
+            std,
+            _tensor((low + high) / 2),
+            _tensor((high - low) / 2),
+            scale.mean,
+            scale.std,
+            reward_std,
+            scale.support,
+        )
 
     def to(self, device: torch.device) -> Normalizers:
         """The same on another device."""
@@ -78,41 +79,49 @@ class Normalizers:
         """Normalise a raw batch."""
         return batch._replace(
             states=self.states(batch.states),
-            actions=(batch.actions - self.action_middle) / self.action_half,
+            actions=self.actions(batch.actions),
             z=None if batch.z is None else self.z(batch.z),
             targets=None if batch.targets is None else self.states(batch.targets),
             next_states=None if batch.next_states is None else self.states(batch.next_states),
-            rewards=None if batch.rewards is None or self.reward_std is None else batch.rewards / self.reward_std,
+            rewards=None if batch.rewards is None else self.rewards(batch.rewards),
         )
 
     def states(self, states: Tensor) -> Tensor:
         """Normalise observations."""
         return (states - self.state_mean) / self.state_std
 
-    def z(self, z: Tensor) -> Tensor:
-        """Normalise statistics, where the method asks for it."""
-        return z if self.z_mean is None or self.z_std is None else (z - self.z_mean) / self.z_std
-
-    def told(self, z: Tensor, times: Tensor) -> Tensor:
-        """What a policy in use is told at these times: z without what goes beyond training, normalised."""
-        return self.z(z if self.familiar is None else self.familiar(z, times))
+    def actions(self, actions: Tensor) -> Tensor:
+        """The task's range to [-1, 1]."""
+        return (actions - self.action_middle) / self.action_half
 
     def raw_actions(self, actions: Tensor) -> Tensor:
         """Back from [-1, 1] to the task's range."""
         return actions * self.action_half + self.action_middle
 
+    def rewards(self, rewards: Tensor) -> Tensor | None:
+        """Rewards in units of their spread; ``None`` for methods that see none."""
+        return None if self.reward_std is None else rewards / self.reward_std
+
+    def z(self, z: Tensor) -> Tensor:
+        """Scale statistics, where the method does."""
+        return z if self.z_mean is None or self.z_std is None else (z - self.z_mean) / self.z_std
+
+    def clipped_z(self, z: Tensor, times: Tensor) -> Tensor:
+        """Scale statistics for a policy in use: first clipped to the training support at these times."""
+        return self.z(z if self.support is None else self.support(z, times))
+
     def tensors(self) -> dict[str, Tensor]:
         """By name, for a checkpoint."""
-        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "familiar"}
-        known = {} if self.familiar is None else {_FAMILIAR + k: t for k, t in self.familiar._asdict().items()}
+        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "support"}
+        known = {} if self.support is None else {_SUPPORT + k: t for k, t in self.support._asdict().items()}
         return {name: tensor for name, tensor in (named | known).items() if tensor is not None}
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor]) -> Normalizers:
         """From what :meth:`tensors` gave."""
-        known = {name.removeprefix(_FAMILIAR): t for name, t in tensors.items() if name.startswith(_FAMILIAR)}
-        named = {name: t for name, t in tensors.items() if not name.startswith(_FAMILIAR)}
-        return cls(**named, familiar=Familiar(**known) if known else None)
+        known = {name.removeprefix(_SUPPORT): t for name, t in tensors.items() if name.startswith(_SUPPORT)}
+        named = {name: t for name, t in tensors.items() if not name.startswith(_SUPPORT)}
+        return cls(**named, support=ZSupport(**known) if known else None)
 
 
 def action_range(train: TrajectoryDataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -130,7 +139,7 @@ def action_range(train: TrajectoryDataset) -> tuple[NDArray[np.float64], NDArray
     return low - slack, high + slack
 
 
-def _moments(count: int, blocks: Callable[[], Iterator[Array]]) -> tuple[Tensor, Tensor]:
+def moments(count: int, blocks: Callable[[], Iterator[Array]]) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of the columns of so many rows, in double precision, a block at a time.
 
     That of a column that never moves is infinite.
@@ -141,7 +150,8 @@ def _moments(count: int, blocks: Callable[[], Iterator[Array]]) -> tuple[Tensor,
     return _tensor(mean), _tensor(np.where(std > 1e-6, std, np.inf))
 
 
-def _slices(rows: Array) -> Iterator[Array]:
+def slices(rows: Array) -> Iterator[Array]:
+    """Rows in blocks."""
     return (rows[i : i + _BLOCK] for i in range(0, len(rows), _BLOCK))
 
 

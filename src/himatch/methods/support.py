@@ -1,9 +1,9 @@
-"""What histograms were like in training at each time of an episode, and how another one is brought there.
+"""The training support of histograms at each time of an episode, and how z is clipped to it.
 
-A network knows nothing of directions in which its inputs never varied: told a histogram that no training episode had,
-it may do anything, such as fall over. So of the z that a rollout is told, what goes beyond training is cut off: written
+A network is undefined in directions in which its inputs never varied: conditioned on a histogram that no training
+episode had, a policy may do anything, such as fall over. So z of a rollout is clipped to the training support: written
 as a cumulative distribution (near in W1 is near there) along the principal axes of the training z at that time of an
-episode, each coordinate is kept between the least and the largest that training had. Training z stay as they are.
+episode, each coordinate is clipped to the range that training had. Training z stay as they are.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from torch import Tensor
 from himatch.types import Array
 
 PARTS = 20  # of an episode's horizon, with axes of their own
-_BLOCK = 262_144  # rows looked at together
+_BLOCK = 262_144  # rows read together
 
 
-class Familiar(NamedTuple):
+class ZSupport(NamedTuple):
     """Of every part of an episode: the mean histogram, the way to the axes and back, and the range along each axis."""
 
     mean: Tensor
@@ -36,7 +36,7 @@ class Familiar(NamedTuple):
     """Steps of a part."""
 
     def __call__(self, z: Tensor, times: Tensor) -> Tensor:
-        """Histograms ``(..., d * bins)`` at times ``(...)``, or all at one ``(1,)``, without what goes beyond."""
+        """Histograms ``(..., d * bins)`` at times ``(...)``, or all at one ``(1,)``, clipped."""
         part = torch.div(times, self.period, rounding_mode="floor").clamp(max=len(self.mean) - 1)
         mean, to, back, low, high = (table[part] for table in self[:5])
         if times.shape == (1,):  # one way for all: a plain product for each dimension
@@ -50,13 +50,13 @@ class Familiar(NamedTuple):
         return ((kept.unsqueeze(-2) @ back).squeeze(-2) + mean).flatten(-2)
 
 
-def fit_familiar(z: Array, lengths: NDArray[np.int64], bins: int, horizon: int) -> Familiar:
+def fit_support(z: Array, lengths: NDArray[np.int64], bins: int, horizon: int) -> ZSupport:
     """From the histograms of all training steps, ``(steps, d * bins)``, episode after episode."""
     period = -(-horizon // PARTS)
     found = [_fit(z, rows, bins) for part in range(PARTS) if len(rows := _rows(lengths, part, period))]
     columns = (torch.tensor(np.stack(column), dtype=torch.float32) for column in zip(*found, strict=True))
     mean, to, back, low, high = columns
-    return Familiar(mean, to, back, low, high, torch.tensor(period))
+    return ZSupport(mean, to, back, low, high, torch.tensor(period))
 
 
 def _rows(lengths: NDArray[np.int64], part: int, period: int) -> NDArray[np.int64]:

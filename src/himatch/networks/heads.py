@@ -13,16 +13,16 @@ Head = Literal["tanh", "gaussian"]
 
 
 class PolicyNetwork(nn.Module):
-    """K policies that are told z, see states and give an action for every step.
+    """K policies: z and states to an action for every step.
 
-    The head is a deterministic tanh with squared error (the paper), or a Gaussian with log-likelihood, which acts by
-    chance as the agents did whose actions it has seen: ``sampled``.
+    The head is a deterministic tanh with squared error (the paper), or a Gaussian with log-likelihood: a ``stochastic``
+    policy, whose actions are sampled.
     """
 
     def __init__(self, head: Head) -> None:
         super().__init__()
         self.head = head
-        self.sampled = head == "gaussian"
+        self.stochastic = head == "gaussian"
 
     def forward(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor) -> Tensor:
         """Head outputs for every step of windows ``(K, B, N, ...)``, before tanh."""
@@ -40,7 +40,7 @@ class PolicyNetwork(nn.Module):
         return (0.5 * ((actions - mean) / log_std.exp()).square() + log_std).mean(-1)
 
     def action(self, outputs: Tensor, noise: Tensor | None = None) -> Tensor:
-        """The action in [-1, 1]; of a Gaussian the middle one, or the one that standard normal ``noise`` picks."""
+        """The action in [-1, 1]; of a Gaussian the mean, or a sample by standard normal ``noise``."""
         if self.head == "tanh":
             return torch.tanh(outputs.float())
         mean, log_std = self.gaussian(outputs)

@@ -1,7 +1,7 @@
-"""The sequence policy's newest step on a CPU, without what a whole forward pass computes besides.
+"""Last-token inference on a CPU: the sequence policy's output at the present step, and nothing besides.
 
-A rollout reads one token's output. So the last layer answers one question a window and needs no keys and values of its
-own, and nothing after the newest state is computed. Products of weights that every token would pass through one after
+A rollout reads one token's output. So the last layer has one query a window and needs no keys and values of its own,
+and nothing after the present state is computed. Products of weights that every token would pass through one after
 the other (queries and keys, values and outputs) are taken once. Windows go in blocks that stay in a core's cache, and
 blocks to threads of one core each, which wait for one another once a step and not in every operation. The numbers are
 those of the whole pass up to rounding.
@@ -27,8 +27,8 @@ MOST_TOKENS = 2048  # of a block: few enough for a core's cache
 LEAST_TOKENS = 256  # of a block on a thread of its own: enough that Python is no part of the time
 
 
-class NewestStep:
-    """Head outputs of K policies, with the weights they have now, at the newest step of their windows."""
+class LastToken:
+    """Head outputs of K policies, with the weights they have now, at the last step of their windows."""
 
     def __init__(self, policy: SequencePolicy) -> None:
         self.outputs = policy.predict.weight.shape[2]
@@ -46,8 +46,8 @@ class NewestStep:
 
         def compute(model: int, chosen: Tensor) -> None:
             with torch.inference_mode():
-                told = None if z is None else z[model, chosen]
-                found[model, chosen] = self._models[model](told, states[model, chosen], actions[model, chosen], times)
+                codes = None if z is None else z[model, chosen]
+                found[model, chosen] = self._models[model](codes, states[model, chosen], actions[model, chosen], times)
 
         jobs = []
         share = -(-self._cores // stack)
@@ -60,9 +60,9 @@ class NewestStep:
         return found
 
 
-def newest_step(policy: PolicyNetwork) -> NewestStep | None:
+def last_token(policy: PolicyNetwork) -> LastToken | None:
     """The short way for policies that read a window; one that reads a single state has no other."""
-    return NewestStep(policy) if isinstance(policy, SequencePolicy) else None
+    return LastToken(policy) if isinstance(policy, SequencePolicy) else None
 
 
 class _Model:
@@ -84,8 +84,8 @@ class _Model:
         x = self._tokens(z, states, actions, times)
         for layer in self.layers[:-1]:
             x = layer.whole(x)
-        newest = _normalized(self.layers[-1].newest(x), self.norm)
-        return torch.addmm(self.predict[1], newest, self.predict[0])
+        last = _normalized(self.layers[-1].last(x), self.norm)
+        return torch.addmm(self.predict[1], last, self.predict[0])
 
     def _tokens(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor) -> Tensor:
         time = self.time[times.clamp(max=len(self.time) - 1)]
@@ -97,7 +97,7 @@ class _Model:
             else:
                 tokens.insert(0, code + time)
         x = torch.stack(tokens, dim=2).flatten(1, 2)
-        return _normalized(x[:, :-1], self.embed_norm)  # the newest action is not known yet
+        return _normalized(x[:, :-1], self.embed_norm)  # the present action is not known yet
 
 
 class _Layer:
@@ -115,15 +115,15 @@ class _Layer:
         q_bias, _, v_bias = bias.view(3, heads, -1)
         scale = (width // heads) ** -0.5
         to_out = out.view(heads, -1, width)
-        asked = (q @ k.mT * scale).transpose(0, 1).reshape(width, -1)
-        asked_bias = torch.einsum("hc,hwc->hw", q_bias, k).reshape(-1) * scale
-        given = v @ to_out  # (heads, width, width)
-        given_bias = torch.einsum("hc,hcw->hw", v_bias, to_out) + out_bias / heads
+        query = (q @ k.mT * scale).transpose(0, 1).reshape(width, -1)
+        query_bias = torch.einsum("hc,hwc->hw", q_bias, k).reshape(-1) * scale
+        value = v @ to_out  # (heads, width, width)
+        value_bias = torch.einsum("hc,hcw->hw", v_bias, to_out) + out_bias / heads
         self.heads = heads
-        self.ask = asked.float(), asked_bias.float()
-        self.take = given.reshape(-1, width).float(), given_bias.sum(0).float()
-        both = torch.cat([asked, given.transpose(0, 1).reshape(width, -1)], dim=1)
-        self.ask_and_give = both.float(), torch.cat([asked_bias, given_bias.reshape(-1)]).float()
+        self.query = query.float(), query_bias.float()
+        self.take = value.reshape(-1, width).float(), value_bias.sum(0).float()
+        both = torch.cat([query, value.transpose(0, 1).reshape(width, -1)], dim=1)
+        self.query_and_value = both.float(), torch.cat([query_bias, value_bias.reshape(-1)]).float()
         self.attention_norm, self.mlp_norm = _affine(block.attention_norm, model), _affine(block.mlp_norm, model)
         self.mlp_in, self.mlp_out = _affine(block.mlp_in, model), _affine(block.mlp_out, model)
 
@@ -131,18 +131,18 @@ class _Layer:
         """Every token's output, ``(b, L, width)`` to the same."""
         batch, length, width = x.shape
         n, heads = _normalized(x, self.attention_norm), self.heads
-        both = _linear(n, self.ask_and_give)
-        asked, given = both.chunk(2, dim=2)
-        scores = torch.baddbmm(_causal(length, heads), asked.reshape(batch, length * heads, width), n.mT)
+        both = _linear(n, self.query_and_value)
+        query, value = both.chunk(2, dim=2)
+        scores = torch.baddbmm(_causal(length, heads), query.reshape(batch, length * heads, width), n.mT)
         shares = scores.softmax(-1).view(batch, length, heads * length)
-        values = given.reshape(batch, length, heads, width).transpose(1, 2).reshape(batch, heads * length, width)
+        values = value.reshape(batch, length, heads, width).transpose(1, 2).reshape(batch, heads * length, width)
         return self._mlp(torch.baddbmm(x, shares, values))
 
-    def newest(self, x: Tensor) -> Tensor:
+    def last(self, x: Tensor) -> Tensor:
         """The last token's output, ``(b, L, width)`` to ``(b, width)``."""
         n = _normalized(x, self.attention_norm)
-        asked = torch.addmm(self.ask[1], n[:, -1], self.ask[0]).view(len(x), self.heads, -1)
-        shares = torch.bmm(asked, n.mT).softmax(-1)
+        query = torch.addmm(self.query[1], n[:, -1], self.query[0]).view(len(x), self.heads, -1)
+        shares = torch.bmm(query, n.mT).softmax(-1)
         taken = torch.addmm(self.take[1], torch.bmm(shares, n).flatten(1), self.take[0])
         return self._mlp(taken + x[:, -1])
 
@@ -192,7 +192,7 @@ def _on_cores(count: int, compute: Callable[[int, Tensor], None], jobs: list[tup
 def _workers(process: int, count: int) -> ThreadPoolExecutor:
     """Threads whose operations stay on one core; a process of its own for each fork, which inherits no threads."""
     before = torch.get_num_threads()
-    pool = ThreadPoolExecutor(count, "himatch-newest", initializer=_stay_on_one_core)
+    pool = ThreadPoolExecutor(count, "himatch-last-token", initializer=_stay_on_one_core)
     everybody = threading.Barrier(count)
     list(pool.map(lambda _: everybody.wait(), range(count)))
     torch.set_num_threads(before)  # the setting of one thread is also the default of later ones
@@ -200,6 +200,6 @@ def _workers(process: int, count: int) -> ThreadPoolExecutor:
 
 
 def _stay_on_one_core() -> None:
-    """For this thread alone. PyTorch gives a thread the default when it is first asked, and would do so later."""
+    """For this thread alone. PyTorch gives a thread the default when it is first query, and would do so later."""
     torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,16 +1,17 @@
-"""Conditional rollouts: many environments at once, each told its own target."""
+"""Conditional rollouts: many environments at once, each conditioned on its own target."""
 
-from himatch.rollout.conditioning import CONDITIONINGS, Conditioning, Feed, make_feed, objection
+from himatch.rollout.conditioners import CONDITIONINGS, Conditioning, make_conditioner, objection
+from himatch.rollout.controller import Controller
+from himatch.rollout.loop import Rollouts, roll_out
 from himatch.rollout.player import Player
-from himatch.rollout.rollouts import Rollouts, roll_out
 
 __all__ = [
     "CONDITIONINGS",
     "Conditioning",
-    "Feed",
+    "Controller",
     "Player",
     "Rollouts",
-    "make_feed",
+    "make_conditioner",
     "objection",
     "roll_out",
 ]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from himatch._runtime.graphs import Undo, remembered
-
-Some = slice | NDArray[np.int64]
-"""Which of B rollouts: all of them, or some by number."""
-ALL = slice(None)
+from himatch._runtime.graphs import Undo, restore_point
+from himatch.methods.base import ALL, Some, cut
+from himatch.methods.batch import BatchSpec
 
 
 class RolloutContext:
@@ -19,7 +15,7 @@ class RolloutContext:
 
     ``clock`` is the step that comes next, ``(1, 1)`` for rollouts in step, ``(K, B)`` for those that are ``apart``.
     For t < N the tokens stand at positions 0..t and position t is read; afterwards everything moves one place back and
-    the last position is read. Which of the two it is lies on the device, so that one recorded graph serves every step.
+    the last position is read. Which of the two it is lies on the device, so that one CUDA graph serves every step.
     """
 
     def __init__(
@@ -40,7 +36,8 @@ class RolloutContext:
         self.states, self.actions = self._window[..., :observation], self._window[..., observation:][..., :action]
         self.z = self._window[..., observation + action :] if z else None
         self.clock = torch.zeros((stack, batch) if apart else (1, 1), dtype=torch.int64, device=device)
-        self._place = self.clock[..., None, None]  # of the newest step
+        self._place = self.clock[..., None, None]  # of the last token
+        self._spec = BatchSpec(context)
         self._order = torch.arange(context, device=device)
         self._rows = torch.arange(stack * batch * context, device=device).view(stack, batch, context)
         self._moves_at = torch.full((context,), context, device=device)
@@ -48,8 +45,8 @@ class RolloutContext:
 
     @property
     def times(self) -> Tensor:
-        """The step of every position, ``(K, B, N)``; beyond the newest one they mean nothing."""
-        times = self.clock.unsqueeze(-1) - self._place[..., 0] + self._order
+        """The step of every position, ``(K, B, N)``; beyond the last token they mean nothing."""
+        times, _ = cut(self._spec, self.clock, self._order, self._order)
         return times.expand(*self.states.shape[:2], -1)
 
     def reset(self, rollouts: Some = ALL) -> None:
@@ -57,12 +54,12 @@ class RolloutContext:
         self._window[:, rollouts] = 0.0  # a number that is no number would pass through a weight of zero
         self.clock[:, rollouts] = 0
 
-    def remember(self) -> Undo:
+    def snapshot(self) -> Undo:
         """What brings back the present state, in place."""
-        return remembered(self._window, self.clock)
+        return restore_point(self._window, self.clock)
 
     def push(self, states: Tensor, z: Tensor | None) -> None:
-        """Take in what is seen and told at a new step, ``(K, B, ...)``; its action is not known yet."""
+        """Append a step's observation and z, ``(K, B, ...)``; its action is not known yet."""
         source = self._rows + (self.clock.unsqueeze(-1) >= self._moves_at)
         rows = self._window.view(-1, self._window.shape[3])
         rows.copy_(rows.index_select(0, source.view(-1)))
@@ -72,12 +69,12 @@ class RolloutContext:
             self._put(self.z, z)
 
     def put_actions(self, actions: Tensor) -> None:
-        """What is done at the newest step, ``(K, B, act)``, which ends it."""
+        """Append the step's action, ``(K, B, act)``, which ends it."""
         self._put(self.actions, actions)
         self.clock.add_(1)
 
-    def newest(self, rows: Tensor) -> Tensor:
-        """Of ``(K, B, N, ...)`` what stands at the newest step, ``(K, B, ...)``."""
+    def last(self, rows: Tensor) -> Tensor:
+        """Of ``(K, B, N, ...)`` what stands at the present step, ``(K, B, ...)``."""
         return rows.take_along_dim(self._place, 2)[:, :, 0]
 
     def _put(self, window: Tensor, rows: Tensor) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -11,16 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from himatch._runtime.settings import whole
 from himatch.errors import DataError, HimatchError, note
-from himatch.evaluation.match import check_told, conditioning_frame, note_outside, policy_feed
-from himatch.rollout import Conditioning, Feed, Player
+from himatch.methods import Agent
+from himatch.methods.base import Conditioner
+from himatch.rollout.checks import check_target, note_outside
+from himatch.rollout.conditioners import Conditioning, make_conditioner
+from himatch.rollout.player import Player
+from himatch.runs.run import Run
 from himatch.statistics.features import Stepwise
-from himatch.statistics.information import InformationStatistic
-from himatch.targets import Asked, Target
+from himatch.targets import Target, TargetLike
 from himatch.types import Trajectory
-
-if TYPE_CHECKING:
-    from himatch.policy import Policy
-
 
 FAR = 1e6  # standard deviations
 
@@ -29,20 +27,23 @@ class Controller:
     """Acts step by step: ``reset()``, then ``action = act(observation)`` at every step.
 
     Observations are ``(obs,)``, or ``(batch, obs)`` for a batch, in which each robot has its own clock and context and,
-    where several targets are given, its own target. ``reward`` is that of the previous step; only remaining conditioning
-    on a feature that uses rewards needs it.
+    where several targets are given, its own target. ``reward`` is that of the previous step; only ``remaining``
+    conditioning on a feature that uses rewards needs it.
     """
 
     def __init__(
         self,
-        policy: Policy,
-        target: Asked | Sequence[Asked],
+        run: Run,
+        agent: Agent,
+        target: TargetLike | Sequence[TargetLike],
+        parse: Callable[[TargetLike], Target],
         *,
-        seed: int | None = None,
         batch: int | None = None,
         conditioning: Conditioning = "nominal",
         noise: int | None = None,
+        temperature: float = 0.0,
     ) -> None:
+        """``agent`` holds one seed; ``parse`` makes a target of whatever a user hands over."""
         several = _several(target)
         batch = len(several) if batch is None and several is not None else batch
         batch = None if batch is None else whole("batch", batch)
@@ -51,19 +52,19 @@ class Controller:
             raise HimatchError(f"a batch holds at least one robot, got {batch}")
         if noise is not None and noise < 0:
             raise HimatchError(f"the seed of the noise must be 0 or more, got {noise}")
-        self._policy = one = policy.only(policy.seeds[0] if seed is None else seed)
-        self.task, self.batch, self.conditioning = policy.task, batch, conditioning
+        self._run, self._agent, self._parse = run, agent, parse
+        self.task, self.batch, self.conditioning = run.task, batch, conditioning
         robots = batch or 1
         self._targets = self._one_each(target, robots)
         self._note_outside()
-        chance = one.seeds[0] if noise is None else noise
+        seed = agent.seeds[0] if noise is None else noise
         self._player = Player(
-            one.agent, one.normalizers, self._feed(self._targets), robots, chance, one.temperature, apart=robots > 1
+            agent, run.normalizers, self._conditioner(self._targets), robots, seed, temperature, apart=robots > 1
         )
-        known = one.normalizers
-        self._middle, self._spread = (t.cpu().numpy() for t in (known.state_mean, known.state_std))
-        statistic = policy.statistic
-        self._feature = Stepwise(statistic.feature) if isinstance(statistic, InformationStatistic) else None
+        known = run.normalizers
+        self._mean, self._spread = (t.cpu().numpy() for t in (known.state_mean, known.state_std))
+        feature = run.statistic.matched
+        self._feature = None if feature is None else Stepwise(feature)
         self._last: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
         self._moved = np.zeros(robots, bool)  # whose last step is still to be counted
 
@@ -75,16 +76,17 @@ class Controller:
         self._player.reset(chosen)
         self._moved[chosen] = False
 
-    def retarget(self, target: Asked | Sequence[Asked], robots: ArrayLike | None = None) -> None:
+    def retarget(self, target: TargetLike | Sequence[TargetLike], robots: ArrayLike | None = None) -> None:
         """From now on match another target; clock, context and what was achieved stay.
 
-        It is told as if it had been the target since the episode began: under ``nominal`` its own z of the present step,
-        under ``remaining`` what the whole episode so far leaves of it, under ``planned`` the present step of its plan.
+        The policy is conditioned as if this had been the target since the episode began: under ``nominal`` on its own z
+        of the present step, under ``remaining`` on what the whole episode so far leaves of it, under ``planned`` on the
+        present step of its plan.
         """
         chosen = self._chosen(robots)
         targets = self._one_each(target, len(chosen))
         if targets:
-            self._player.feed.take(self._feed(targets), chosen)
+            self._player.conditioner.take(self._conditioner(targets), chosen)
         for robot, new in zip(chosen.tolist(), targets, strict=True):
             self._targets[robot] = new
             shown, step = new.demonstration(), int(self._player.clock[0][robot])
@@ -114,14 +116,14 @@ class Controller:
         with torch.inference_mode():
             chosen = self._player.act(torch.from_numpy(rows)[None])
         actions = chosen[0].float().cpu().numpy().copy()
-        if self._player.feed.wants_features:
+        if self._player.conditioner.wants_features:
             self._last = rows, actions.copy()  # the caller may write over the actions
             self._moved[:] = True
         return actions if self.batch is not None else actions[0]
 
     def _observations(self, observation: ArrayLike) -> NDArray[np.float32]:
         """A copy of what was seen, as rows ``(batch, obs)``, refused where the policy cannot act on it."""
-        width = self._player.agent.widths.observation
+        width = self._player.agent.dims.observation
         wanted = (width,) if self.batch is None else (self.batch, width)
         try:
             with np.errstate(over="ignore"):  # what single precision cannot hold is refused as infinite
@@ -135,7 +137,7 @@ class Controller:
         if not np.isfinite(seen).all():
             raise HimatchError("the observation holds NaN or infinity; the policy cannot act on it")
         # Finite, but a network would make NaN of it, and remember that: the value of a sensor that has failed.
-        far = np.abs(seen - self._middle) > FAR * self._spread
+        far = np.abs(seen - self._mean) > FAR * self._spread
         if far.any():
             place = tuple(int(i) for i in np.argwhere(far)[0])
             raise HimatchError(
@@ -145,7 +147,7 @@ class Controller:
         return seen.reshape(-1, width)
 
     def _account(self, reward: ArrayLike | None) -> None:
-        """Tell the feed what the previous step achieved, of the robots that are in the same episode still."""
+        """Count what the previous step achieved, of the robots that are in the same episode still."""
         going = np.flatnonzero(self._moved)
         if self._feature is None or self._last is None or not len(going):
             return
@@ -165,35 +167,34 @@ class Controller:
                     "act(observation, reward)"
                 ) from reason
             raise
-        self._player.feed.achieved(phi[None], going)
+        self._player.conditioner.achieved(phi[None], going)
         self._moved[:] = False
 
     # -- what is handed over ------------------------------------------------------------------------------------
 
-    def _feed(self, targets: Sequence[Target]) -> Feed:
-        """What robots with these targets are told; each has a target of its own, since each has its own clock."""
-        numbers = np.arange(len(targets))[None]
-        return policy_feed(self._policy, targets, conditioning_frame(self._policy), numbers, self.conditioning)
+    def _conditioner(self, targets: Sequence[Target]) -> Conditioner:
+        """For robots with these targets; each has a target of its own, since each has its own clock."""
+        return make_conditioner(self.conditioning, self._run, self._agent, targets, np.arange(len(targets))[None])
 
-    def _one_each(self, asked: Asked | Sequence[Asked], robots: int) -> list[Target]:
+    def _one_each(self, given: TargetLike | Sequence[TargetLike], robots: int) -> list[Target]:
         """A target for each robot: the same for all, or one of several."""
-        several = _several(asked)
+        several = _several(given)
         if several is None:
-            return [self._told(asked)] * robots  # type: ignore[arg-type]
+            return [self._checked(given)] * robots  # type: ignore[arg-type]
         if len(several) != robots:
             raise HimatchError(f"{len(several)} targets for {robots} robot(s); give one, or one for each")
-        return [self._told(one) for one in several]
+        return [self._checked(one) for one in several]
 
-    def _told(self, asked: Asked) -> Target:
-        target = self._policy.target(asked)
-        check_told(self._policy, target)
+    def _checked(self, given: TargetLike) -> Target:
+        target = self._parse(given)
+        check_target(self._run, self._agent.dims, target)
         return target
 
     def _note_outside(self) -> None:
-        """A word about targets that the data does not cover; :meth:`retarget` is for loops that cannot wait for it."""
-        if isinstance(self._policy.statistic, InformationStatistic):
+        """Warn of targets that the data does not cover; :meth:`retarget` is for loops that cannot wait for it."""
+        if self._run.statistic.matched is not None:
             for target in {id(target): target for target in self._targets}.values():
-                note_outside(target, None, self._policy.reference())
+                note_outside(target, None, self._run.reference())
 
     def _chosen(self, robots: ArrayLike | None) -> NDArray[np.int64]:
         """Numbers of the robots that are meant."""
@@ -208,9 +209,9 @@ class Controller:
             ) from None
 
 
-def _several(asked: Asked | Sequence[Asked]) -> list[Target | Trajectory | str] | None:
+def _several(given: TargetLike | Sequence[TargetLike]) -> list[Target | Trajectory | str] | None:
     """The targets where these are several; numbers are samples of one."""
-    if isinstance(asked, str) or not isinstance(asked, Sequence):
+    if isinstance(given, str) or not isinstance(given, Sequence):
         return None
-    targets = [one for one in asked if isinstance(one, (Target, Trajectory, str))]
-    return targets if targets and len(targets) == len(asked) else None
+    targets = [one for one in given if isinstance(one, (Target, Trajectory, str))]
+    return targets if targets and len(targets) == len(given) else None

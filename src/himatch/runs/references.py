@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from himatch._runtime.tensors import read_tensors, write_tensors
 from himatch.errors import HimatchError
-from himatch.runs.folder import EPISODES
+from himatch.runs.folder import RunFolder
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
 from himatch.targets import Context, EpisodeReference
 from himatch.tasks import Task
 
 
-def write_references(folder: Path, references: Iterable[EpisodeReference]) -> None:
+def write_references(folder: RunFolder, references: Iterable[EpisodeReference]) -> None:
     """Write bin indices (a byte a step), lengths, totals and last values of every feature."""
     tensors: dict[str, Tensor] = {}
     for reference in references:
@@ -30,13 +28,13 @@ def write_references(folder: Path, references: Iterable[EpisodeReference]) -> No
             f"{name}/range": torch.tensor([bins.low, bins.high], dtype=torch.float64),
             f"{name}/shape": torch.tensor([bins.count, reference.context.horizon]),
         }
-    write_tensors(folder / EPISODES, tensors)
+    folder.write_episodes(tensors)
 
 
-def read_reference(folder: Path, name: str, task: Task) -> EpisodeReference:
+def read_reference(folder: RunFolder, name: str, task: Task) -> EpisodeReference:
     """What a run folder holds about one feature."""
     feature = resolve_feature(name, task)
-    tensors = read_tensors(folder / EPISODES)
+    tensors = folder.episodes()
     if f"{name}/indices" not in tensors:
         known = ", ".join(_features(tensors))
         raise HimatchError(
@@ -51,18 +49,18 @@ def read_reference(folder: Path, name: str, task: Task) -> EpisodeReference:
     return EpisodeReference(context, indices, part["lengths"].numpy(), part["totals"].numpy(), part["finals"].numpy())
 
 
-def referenced_features(folder: Path) -> list[str]:
+def referenced_features(folder: RunFolder) -> list[str]:
     """Names of the features that a run folder knows the training episodes of."""
-    return _features(read_tensors(folder / EPISODES))
+    return _features(folder.episodes())
 
 
 def _features(tensors: Iterable[str]) -> list[str]:
     return sorted({key.rpartition("/")[0] for key in tensors})
 
 
-def thin_references(folder: Path, out: Path, kept: int) -> None:
+def thin_references(folder: RunFolder, out: RunFolder, kept: int) -> None:
     """Write ``kept`` of a run's episodes, evenly spaced, into another folder; all of them if there are no more."""
-    tensors = read_tensors(folder / EPISODES)
+    tensors = folder.episodes()
     thinned = dict(tensors)
     for key in tensors:
         name, _, what = key.rpartition("/")
@@ -73,4 +71,4 @@ def thin_references(folder: Path, out: Path, kept: int) -> None:
             thinned[key] = tensors[key][torch.isin(owner, chosen)]
         elif what in ("lengths", "totals", "finals"):
             thinned[key] = tensors[key][chosen]
-    write_tensors(out / EPISODES, thinned)
+    out.write_episodes(thinned)

@@ -15,15 +15,15 @@ distribution-based    ``histogram(phi_t, gamma)``                 :func:`distrib
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from himatch.data import TrajectoryDataset
 from himatch.errors import DataError, note
 from himatch.statistics.aggregators import (
+    Additive,
     Aggregator,
     BestTask,
     DiscountedSum,
@@ -33,22 +33,136 @@ from himatch.statistics.aggregators import (
     aggregator_from_spec,
     aggregator_spec,
 )
-from himatch.statistics.bins import PAPER_BINS
+from himatch.statistics.bins import PAPER_BINS, Bins
 from himatch.statistics.features import Feature, of_each, resolve_feature
 from himatch.tasks import Task
 from himatch.types import Array, Trajectory
 
 
+class Episodes(Protocol):
+    """A dataset, as far as a statistic is concerned."""
+
+    @property
+    def steps(self) -> int:
+        """Steps of all episodes."""
+
+    def __len__(self) -> int:
+        """Number of episodes."""
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        """Every episode."""
+
+
+class Statistic:
+    """What a policy is conditioned on. This one has nothing that could be computed before training."""
+
+    @property
+    def matched(self) -> Feature | None:
+        """The feature that rollouts match, where there is one."""
+        return None
+
+    @property
+    def bins(self) -> Bins | None:
+        """Those of a histogram."""
+        return None
+
+    @property
+    def binned(self) -> bool:
+        """Whether it is a histogram."""
+        return False
+
+    @property
+    def additive(self) -> Additive | None:
+        """The aggregator, if its statistic follows from a total."""
+        return None
+
+    @property
+    def gamma(self) -> float:
+        """The discount, where there is one."""
+        return 1.0
+
+    @property
+    def kind(self) -> str:
+        """What kind of statistic it is."""
+        return "learned"
+
+    def of_values(self, values: Array) -> Array:
+        """``z_t`` for every step of feature values, ``(T, d)`` to ``(T, k)``."""
+        raise TypeError(f"{type(self).__name__} is no statistic of feature values")
+
+    def fit(self, episodes: Iterable[Trajectory]) -> Self:
+        """The statistic with what it learns from training episodes filled in."""
+        return self
+
+    def width_on(self, episode: Trajectory) -> int:
+        """How many numbers z has (k)."""
+        return 0
+
+    def relabel(self, episodes: Episodes, out: Array | None = None) -> Array | None:
+        """``z_t`` for every step of a dataset, where it can be known before training."""
+        return None
+
+    def spec(self) -> dict[str, Any] | None:
+        """Plain JSON values for a checkpoint."""
+        return None
+
+
 @dataclass(frozen=True)
-class InformationStatistic:
+class InformationStatistic(Statistic):
     """A fixed statistic: computed once for every step of the data, before training."""
 
     feature: Feature
     aggregator: Aggregator
 
-    def fit(self, dataset: Iterable[Trajectory]) -> InformationStatistic:
-        """The statistic with bin ranges and the like taken from training episodes; a word if it tells nothing."""
-        episodes = dataset if isinstance(dataset, Sequence) else list(dataset)  # a generator gives them only once
+    @property
+    def matched(self) -> Feature:
+        """The feature."""
+        return self.feature
+
+    @property
+    def bins(self) -> Bins | None:
+        """The fitted bins of a histogram; other aggregators have none."""
+        return self.aggregator.bins if isinstance(self.aggregator, Histogram) else None
+
+    @property
+    def binned(self) -> bool:
+        """Whether the aggregator is a histogram, fitted or not."""
+        return isinstance(self.aggregator, Histogram)
+
+    @property
+    def kind(self) -> str:
+        """The aggregator's."""
+        return self.aggregator.kind
+
+    @property
+    def gamma(self) -> float:
+        """The aggregator's discount."""
+        return float(getattr(self.aggregator, "gamma", 1.0))
+
+    def of_values(self, values: Array) -> Array:
+        """What the aggregator makes of feature values, ``(T, d)`` to ``(T, k)``."""
+        return self.aggregator(values)
+
+    @property
+    def additive(self) -> Additive | None:
+        """The aggregator, if its statistic follows from a total."""
+        return self.aggregator if isinstance(self.aggregator, Additive) else None
+
+    @property
+    def meaning(self) -> str:
+        """The statistic in words, with the numbers needed to compute it."""
+        describe = getattr(self.aggregator, "meaning", None)
+        if describe is None:  # an aggregator of the user's own need not say
+            return f"{self.aggregator.kind} of {self.feature.name} over the rest of the episode"
+        return str(describe(self.feature.name))
+
+    def width_on(self, episode: Trajectory) -> int:
+        """How many numbers z has (k)."""
+        return int(self(episode).shape[1])
+
+    def fit(self, episodes: Iterable[Trajectory]) -> InformationStatistic:
+        """The statistic with bin ranges and the like taken from training episodes; warns if it is constant."""
+        episodes = episodes if isinstance(episodes, Sequence) else list(episodes)  # a generator gives them only once
         fitted = InformationStatistic(self.feature, self.aggregator.fit(of_each(self.feature, episodes)))
         first: Array | None = None
         for episode in episodes:  # as a rule no further than the first
@@ -60,13 +174,13 @@ class InformationStatistic:
                 return fitted
         if first is not None:
             note(
-                f"what is told of the feature {self.feature.name!r} is the same at every step of all training "
+                f"the statistic of the feature {self.feature.name!r} is the same at every step of all training "
                 "episodes, so it tells a policy nothing; choose a feature that varies"
             )
         return fitted
 
     def _check_anti_causal(self, phi: Array, z: Array) -> None:
-        """Refuse an aggregator that sees the past: trained with it, a policy is told what no target tells it."""
+        """Refuse an aggregator that sees the past: its z holds what no target can say."""
         half = len(phi) // 2
         moved = phi.copy()
         moved[:half] += 1.0 + np.ptp(phi)
@@ -81,15 +195,15 @@ class InformationStatistic:
         """``z_t`` for every step of one trajectory, ``(T, k)``."""
         return self._aggregated(self.feature(trajectory))
 
-    def relabel(self, dataset: TrajectoryDataset, out: Array | None = None) -> Array:
+    def relabel(self, episodes: Episodes, out: Array | None = None) -> Array:
         """``z_t`` for every step of a dataset, episode after episode, ``(steps, k)``; into ``out`` where given."""
-        if len(dataset) == 0:
+        if len(episodes) == 0:
             raise DataError("there are no episodes to relabel")
         z, row = out, 0
-        for episode, phi in enumerate(of_each(self.feature, dataset)):
+        for episode, phi in enumerate(of_each(self.feature, episodes)):
             width = self.aggregator.width(phi.shape[1])
             if z is None:
-                z = np.empty((dataset.steps, width), dtype=np.float32)
+                z = np.empty((episodes.steps, width), dtype=np.float32)
             if z.shape[1] != width:
                 raise DataError(
                     f"feature {self.feature.name!r} has width {phi.shape[1]} in episode {episode} and another before; "
@@ -124,17 +238,17 @@ class InformationStatistic:
 
 
 @dataclass(frozen=True)
-class LearnedStatistic:
-    """A statistic that a network makes inside the training step: a code of ``width`` numbers (m).
+class LearnedStatistic(Statistic):
+    """A code of ``width`` numbers (m) that a network makes inside the training step; 0 for no conditioning at all.
 
-    Nothing can be relabelled with it beforehand; that it is another type than :class:`InformationStatistic` is how the
-    rest of the program knows. Which network, and what it reads, is the method's.
+    Which network, and what it reads, is the method's.
     """
 
     width: int
 
-
-Statistic = InformationStatistic | LearnedStatistic
+    def width_on(self, episode: Trajectory) -> int:
+        """How many numbers the code has (m)."""
+        return self.width
 
 
 def goal_based(task: Task, feature: str | Feature) -> InformationStatistic:
@@ -149,19 +263,19 @@ def multi_task(task: Task, rewards: str | Feature | Sequence[str], gamma: float 
 
 
 def return_based(task: Task, feature: str | Feature = "reward", gamma: float = 1.0) -> InformationStatistic:
-    """What DT is told: the sum of the feature to the end, divided by the horizon."""
+    """DT: the sum of the feature to the end, divided by the horizon."""
     return InformationStatistic(resolve_feature(feature, task), DiscountedSum(gamma, float(task.horizon)))
 
 
 def full_trajectory(m: int = 16) -> LearnedStatistic:
-    """What BDT, DT-X, Meta-BC and FOCAL are told: the trajectory itself, as a code that a network makes of it."""
+    """BDT, DT-X, Meta-BC and FOCAL: the trajectory itself, as a code that a network makes of it."""
     return LearnedStatistic(m)
 
 
 def distribution_based(
     task: Task, feature: str | Feature, bins: int = PAPER_BINS, gamma: float = 1.0
 ) -> InformationStatistic:
-    """What CDT is told: the distribution of the feature over the rest."""
+    """CDT: the distribution of the feature over the rest."""
     return InformationStatistic(resolve_feature(feature, task), Histogram(bins, gamma))
 
 

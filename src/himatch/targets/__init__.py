@@ -1,8 +1,8 @@
 """Targets: what a rollout must match, however a person wants to say it."""
 
-from himatch.targets.asked import Asked, as_target, demo
 from himatch.targets.distribution import Component, Distribution
 from himatch.targets.expression import parse_target, read_histogram, read_samples
+from himatch.targets.like import TargetLike, as_target, demo
 from himatch.targets.reference import EpisodeReference, Mixture, Nearest, Support
 from himatch.targets.target import (
     Context,
@@ -19,7 +19,6 @@ from himatch.targets.target import (
 )
 
 __all__ = [
-    "Asked",
     "Component",
     "Context",
     "Demonstration",
@@ -36,6 +35,7 @@ __all__ = [
     "Support",
     "Synthetic",
     "Target",
+    "TargetLike",
     "as_target",
     "checked_values",
     "demo",

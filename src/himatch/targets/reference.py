@@ -20,7 +20,7 @@ from himatch.divergences import wasserstein_bins, wasserstein_joint
 from himatch.errors import HimatchError, TargetError
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Feature, of_each, resolve_feature
-from himatch.targets.asked import Asked, as_target
+from himatch.targets.like import TargetLike, as_target
 from himatch.targets.target import Context, Target
 from himatch.types import Trajectory
 
@@ -135,7 +135,7 @@ class EpisodeReference:
         none = np.zeros((0, context.bins.dimensions))
         return cls(context, none.astype(np.int16), np.zeros(0, np.int64), none, none)
 
-    def support(self, target: Asked) -> Support:
+    def support(self, target: TargetLike) -> Support:
         """Whether the data covers the target."""
         target = as_target(target)
         values = target.compared(self.context)
@@ -156,7 +156,7 @@ class EpisodeReference:
         inside = bool(np.all((asked >= seen.min(axis=0) - slack) & (asked <= seen.max(axis=0) + slack)))
         return Support(inside, 0.0 if inside else 1.0)
 
-    def nearest(self, target: Asked) -> Nearest:
+    def nearest(self, target: TargetLike) -> Nearest:
         """The training episode whose statistic is nearest."""
         target = as_target(target)
         self._check_any(target)
@@ -176,7 +176,7 @@ class EpisodeReference:
         episode = int(np.argmin(distances))
         return Nearest(episode, float(distances[episode]))
 
-    def mixture(self, target: Asked) -> Mixture:
+    def mixture(self, target: TargetLike) -> Mixture:
         """The nearest convex mixture of episodes, by linear programming (HiGHS) on the marginals."""
         target = as_target(target)
         self._check_mixable(target)

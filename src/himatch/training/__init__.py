@@ -1,15 +1,15 @@
 """Training: hindsight behavioural cloning on relabelled windows, several seeds at once."""
 
+from himatch.training.checkpoint import TrainingError
 from himatch.training.config import PRESETS, TrainConfig, configure
-from himatch.training.job import check_same
-from himatch.training.loop import Interrupted, TrainingError
 from himatch.training.metrics import best_weights
-from himatch.training.plan import make_plan
-from himatch.training.run import train
+from himatch.training.plan import Plan, check_same, make_plan
+from himatch.training.train import Interrupted, train
 
 __all__ = [
     "PRESETS",
     "Interrupted",
+    "Plan",
     "TrainConfig",
     "TrainingError",
     "best_weights",

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from himatch._runtime.settings import make_plain, whole
 from himatch.errors import HimatchError
 from himatch.methods import Method
-from himatch.methods.baselines import TaskMethod
 from himatch.networks.transformer import ModelConfig
 
 Schedule = Literal["constant", "cosine"]
+PRESETS = ("paper", "fast", "cpu")
+"""``paper``: the paper's tables; ``fast``: its quality in a minute of one GPU; ``cpu``: in minutes of two cores."""
 
 
 @dataclass(frozen=True)
@@ -44,66 +45,33 @@ class TrainConfig:
         if self.schedule not in ("constant", "cosine"):
             raise HimatchError(f"schedule must be constant or cosine, got {self.schedule!r}")
 
-
-@dataclass(frozen=True)
-class Preset:
-    """A named pair of model and training configuration."""
-
-    model: ModelConfig
-    train: TrainConfig
-
-
-PRESETS: dict[str, Preset] = {
-    "paper": Preset(ModelConfig(), TrainConfig()),
-    "fast": Preset(
-        ModelConfig(context=5, dropout=0.0, tokens="pairs"),
-        TrainConfig(steps=30_000, batch_size=256, warmup=500, learning_rate=1e-3, schedule="cosine"),
-    ),
-    "cpu": Preset(
-        ModelConfig(context=5, layers=2, width=64, dropout=0.0, tokens="pairs"),
-        TrainConfig(steps=6_000, batch_size=128, warmup=200, learning_rate=1e-3, schedule="cosine"),
-    ),
-}
-"""``paper``: Table dt_hyper. ``fast``: its quality in about a minute of one GPU. ``cpu``: in minutes of two cores."""
+    def rate(self, step: int) -> float:
+        """The learning rate of a step: linear warm-up, then constant or a cosine to zero."""
+        warm = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
+        if self.schedule == "constant" or step < self.warmup:
+            return self.learning_rate * warm
+        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
 
 
-_SINGLE_STEPS = ModelConfig(context=1, layers=3, width=256, dropout=0.0)
-_ADAM = TrainConfig(steps=100_000, batch_size=256, learning_rate=3e-4, warmup=0, weight_decay=0.0, clip=10.0)
-
-BASELINE_PRESETS: dict[str, Preset] = {
-    "paper": Preset(_SINGLE_STEPS, _ADAM),
-    "fast": Preset(_SINGLE_STEPS, replace(_ADAM, steps=30_000, learning_rate=1e-3, schedule="cosine")),
-    "cpu": Preset(
-        replace(_SINGLE_STEPS, layers=2, width=128),
-        replace(_ADAM, steps=6_000, batch_size=128, learning_rate=1e-3, schedule="cosine"),
-    ),
-}
-"""The same for Meta-BC and FOCAL; ``paper`` is Appendix B. Their policies see single steps, whatever the context."""
-
-
-def presets_for(method: Method | None) -> dict[str, Preset]:
-    """The presets of a method's kind."""
-    return BASELINE_PRESETS if isinstance(method, TaskMethod) else PRESETS
-
-
-def configure(preset: str, method: Method | None = None, **overrides: Any) -> Preset:
-    """The preset with some settings changed; ``None`` leaves a setting as it is, unknown ones are refused by name."""
-    if preset not in tuple(PRESETS):
+def configure(preset: str, method: Method, **overrides: Any) -> tuple[ModelConfig, TrainConfig]:
+    """A method's preset with some settings changed; ``None`` leaves one as it is, unknown ones are refused by name."""
+    if preset not in PRESETS:
         raise HimatchError(f"unknown preset {preset!r}; known are {', '.join(PRESETS)}")
-    model, train = presets_for(method)[preset].model, presets_for(method)[preset].train
+    usual = dict(method.presets[preset])
     given = {name: value for name, value in overrides.items() if value is not None}
-    model_names = {f.name for f in fields(model)}
-    train_names = {f.name for f in fields(train)}
+    model_names = {f.name for f in fields(ModelConfig)}
+    train_names = {f.name for f in fields(TrainConfig)}
     for name in given:
         if name not in model_names | train_names:
             raise HimatchError(f"unknown setting {name!r}; known are {', '.join(sorted(model_names | train_names))}")
-    if isinstance(method, TaskMethod):
-        given["context"] = 1
     if "steps" in given and "warmup" not in given:
         # A shorter run warms up for the same part of it.
+        train = TrainConfig(**{name: value for name, value in usual.items() if name in train_names})
         steps = whole("steps", given["steps"])
         given["warmup"] = min(train.warmup, max(0, round(train.warmup * steps / train.steps)))
-    return Preset(
-        replace(model, **{name: value for name, value in given.items() if name in model_names}),
-        replace(train, **{name: value for name, value in given.items() if name in train_names}),
+    settings = {**usual, **given, **method.fixed}
+    return (
+        ModelConfig(**{name: value for name, value in settings.items() if name in model_names}),
+        TrainConfig(**{name: value for name, value in settings.items() if name in train_names}),
     )

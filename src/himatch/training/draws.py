@@ -1,4 +1,4 @@
-"""Which windows a training step sees: random choices for a run of steps, made before it.
+"""Which windows a training step samples: random choices for a chunk of steps, made before it.
 
 They depend on (seed, chunk) alone, so any step can be resumed, and a model's do not depend on what it is stacked with.
 """
@@ -17,7 +17,7 @@ CHUNK = 256
 
 
 @dataclass(frozen=True)
-class Index:
+class WindowIndex:
     """Every window of a dataset: its first row, the time of that row in its episode, and the episode's last row, (M,).
 
     Episodes of at least N steps give all windows that lie inside them; a shorter one gives the single window that
@@ -31,7 +31,7 @@ class Index:
     short: bool
 
     @classmethod
-    def of(cls, lengths: NDArray[np.int64], context: int) -> Index:
+    def of(cls, lengths: NDArray[np.int64], context: int) -> WindowIndex:
         """Index the windows of packed episodes."""
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         counts = np.maximum(lengths - context + 1, 1)
@@ -40,15 +40,15 @@ class Index:
         last = (starts + lengths - 1)[episode]
         return cls(starts[episode] + time, time, last, episode, bool((lengths < context).any()))
 
-    def only(self, kept: NDArray[np.bool_]) -> Index:
+    def only(self, kept: NDArray[np.bool_]) -> WindowIndex:
         """Some of the windows."""
-        return Index(self.row[kept], self.time[kept], self.last[kept], self.episode[kept], self.short)
+        return WindowIndex(self.row[kept], self.time[kept], self.last[kept], self.episode[kept], self.short)
 
 
 class Draws(NamedTuple):
-    """Random choices for a run of steps, for K models: window numbers and look-aheads, (steps, K, B), and noise.
+    """Random choices for a chunk of steps, for K models: window numbers and look-aheads, (steps, K, B), and noise.
 
-    ``noise`` is (steps, K, B, n), standard normal, where a method wants some.
+    ``noise`` is (steps, K, B, n), standard normal, where a method needs some.
     """
 
     window: NDArray[np.int64]
@@ -88,10 +88,10 @@ class Tasks:
         return int(self.number.max()) + 1
 
 
-class ContextDraws:
-    """Draws for telling tasks apart: contexts of some windows of one task each, two for every task drawn."""
+class TaskDraws:
+    """Draws for a metric between tasks: contexts of some windows of one task each, two for every task drawn."""
 
-    def __init__(self, tasks: Tasks, index: Index, context_steps: int) -> None:
+    def __init__(self, tasks: Tasks, index: WindowIndex, context_steps: int) -> None:
         task = tasks.number[index.episode]
         self.context_steps = context_steps
         self.order = np.argsort(task, kind="stable")

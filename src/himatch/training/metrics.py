@@ -1,4 +1,4 @@
-"""What training tells: a JSONL file per seed, trackers, and a picture of the losses."""
+"""Metrics: a JSONL file per seed, trackers, and a picture of the losses."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from himatch._runtime.files import add_row, new_file, read_rows, write_rows
-from himatch._runtime.tensors import read_facts
+from himatch._runtime.files import new_file
 from himatch.errors import HimatchError, note, one_line
-from himatch.runs.folder import BEST, METRICS, TENSORBOARD, read_run, seed_folder
+from himatch.runs.folder import RunFolder
 
 TRACKERS = ("tensorboard", "wandb", "trackio")
 
 
 class Tracker(Protocol):
-    """Somewhere else that wants the numbers."""
+    """Somewhere else that takes the numbers."""
 
     def log(self, values: dict[str, float], step: int) -> None:
         """Take one row."""
@@ -27,26 +26,24 @@ class Tracker(Protocol):
 
 
 class Metrics:
-    """Rows of numbers over time, one JSONL file per seed; opening drops rows after ``step`` (a resumed run)."""
+    """Rows of numbers over time, one file per seed; opening drops rows after ``step`` (a resumed run)."""
 
-    def __init__(self, run: Path, seeds: tuple[int, ...], step: int, trackers: tuple[Tracker, ...] = ()) -> None:
-        self.run, self.seeds, self.trackers = run, seeds, trackers
-        for seed in seeds:
-            path = seed_folder(run, seed) / METRICS
-            path.parent.mkdir(parents=True, exist_ok=True)
-            kept = [row for row in read_rows(path) if row["step"] <= step] if step else []
-            write_rows(path, kept)
+    def __init__(
+        self, folder: RunFolder, seeds: tuple[int, ...], step: int, trackers: tuple[Tracker, ...] = ()
+    ) -> None:
+        self.folder, self.seeds, self.trackers = folder, seeds, trackers
+        folder.begin_metrics(seeds, step)
 
     def write(self, step: int, rows: list[dict[str, float]]) -> None:
         """Add one row per seed."""
         for seed, row in zip(self.seeds, rows, strict=True):
-            add_row(seed_folder(self.run, seed) / METRICS, {"step": step, **row})
+            self.folder.add_metrics(seed, {"step": step, **row})
         many = len(self.seeds) > 1
-        told = {
+        values = {
             f"seed-{s}/{k}" if many else k: v for s, row in zip(self.seeds, rows, strict=True) for k, v in row.items()
         }
         for tracker in self.trackers:
-            tracker.log(told, step)
+            tracker.log(values, step)
 
 
 def check_trackers(names: tuple[str, ...]) -> None:
@@ -61,7 +58,7 @@ def check_trackers(names: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def tracking(names: tuple[str, ...], run: Path, config: dict[str, Any]) -> Iterator[tuple[Tracker, ...]]:
+def tracking(names: tuple[str, ...], run: RunFolder, config: dict[str, Any]) -> Iterator[tuple[Tracker, ...]]:
     """TensorBoard, Weights & Biases or Trackio, each an extra of the same name; closed however training ends."""
     with ExitStack() as closing:
         made = []
@@ -74,16 +71,16 @@ def tracking(names: tuple[str, ...], run: Path, config: dict[str, Any]) -> Itera
         yield tuple(made)
 
 
-def _tracker(name: str, run: Path, config: dict[str, Any]) -> Tracker:
+def _tracker(name: str, run: RunFolder, config: dict[str, Any]) -> Tracker:
     if name == "tensorboard":
         from torch.utils.tensorboard import SummaryWriter
 
-        return _TensorBoard(SummaryWriter(str(run / TENSORBOARD)))
+        return _TensorBoard(SummaryWriter(str(run.tensorboard)))
     return _Hosted(import_module(name), run, config)
 
 
 class _Careful:
-    """A tracker that does not stop the training when it fails: it is told no more."""
+    """A tracker that does not stop the training when it fails: it gets no more rows."""
 
     def __init__(self, name: str, tracker: Tracker) -> None:
         self.name, self.tracker = name, tracker
@@ -96,12 +93,12 @@ class _Careful:
     def close(self) -> None:
         self._try(self.tracker.close)
 
-    def _try(self, tell: Callable[[], None]) -> None:
+    def _try(self, call: Callable[[], None]) -> None:
         try:
-            tell()
+            call()
         except Exception as reason:  # somebody else's code and network
             self.failed = True
-            note(f"the tracker {self.name} failed and is told no more ({one_line(reason)})")
+            note(f"the tracker {self.name} failed and gets no more rows ({one_line(reason)})")
 
 
 class _TensorBoard:
@@ -119,9 +116,9 @@ class _TensorBoard:
 class _Hosted:
     """Weights & Biases and Trackio share their interface."""
 
-    def __init__(self, module: Any, run: Path, config: dict[str, Any]) -> None:
+    def __init__(self, module: Any, run: RunFolder, config: dict[str, Any]) -> None:
         self.module = module
-        module.init(project="himatch", name=run.name, config=config)
+        module.init(project="himatch", name=run.path.name, config=config)
 
     def log(self, values: dict[str, float], step: int) -> None:
         self.module.log(values, step=step)
@@ -130,16 +127,17 @@ class _Hosted:
         self.module.finish()
 
 
-def best_weights(run: Path, seeds: tuple[int, ...]) -> str:
-    """Of which step they are, and what chose them."""
-    last = read_rows(seed_folder(run, seeds[0]) / METRICS)[-1]
-    steps = [read_facts(seed_folder(run, seed) / BEST)["step"] for seed in seeds]
-    return f"step {', '.join(steps)} of {last['step']} ({read_run(run).get('best', 'chosen by an earlier himatch')})"
+def best_weights(run: RunFolder, seeds: tuple[int, ...]) -> str:
+    """Of which step they are, and what selected them."""
+    last = run.metrics(seeds[0])[-1]
+    steps = [str(run.weights_step(seed, "best")) for seed in seeds]
+    selection = run.description().get("best", "chosen by an earlier himatch")
+    return f"step {', '.join(steps)} of {last['step']} ({selection})"
 
 
-def plot_losses(run: Path, seeds: tuple[int, ...]) -> Path | None:
+def plot_losses(run: RunFolder, seeds: tuple[int, ...]) -> Path | None:
     """Draw training and validation loss of every seed into ``loss.png``."""
-    rows = {seed: read_rows(seed_folder(run, seed) / METRICS) for seed in seeds}
+    rows = {seed: run.metrics(seed) for seed in seeds}
     if not any(rows.values()):
         return None
     from matplotlib.figure import Figure  # slow to import
@@ -152,13 +150,13 @@ def plot_losses(run: Path, seeds: tuple[int, ...]) -> Path | None:
         checked = [p for p in points if "validation" in p]
         axis.plot([p["step"] for p in checked], [p["validation"] for p in checked], color=color, linestyle="--")
     positive = all(p["loss"] > 0 for points in rows.values() for p in points)  # a log-likelihood may not be
-    axis.set(xlabel="steps", ylabel="action loss (dashed: validation)", title=run.name)
+    axis.set(xlabel="steps", ylabel="action loss (dashed: validation)", title=run.path.name)
     axis.set_yscale("log" if positive else "linear")
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
     if len(seeds) <= 10:
         axis.legend(frameon=False)
-    path = run / "loss.png"
+    path = run.loss_picture
     with new_file(path) as partial:
         figure.savefig(partial, dpi=120)
     return path

@@ -1,39 +1,166 @@
-"""What of a training can be checked before any data is read."""
+"""The plan of a training: everything that is decided before its first step, decided once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import torch
 
 from himatch._runtime.devices import find_device
 from himatch._runtime.settings import whole
-from himatch.data import check_split
-from himatch.errors import HimatchError
-from himatch.methods import Method
-from himatch.runs.attempt import check_folder
+from himatch.data import Split, TrajectoryDataset, check_split, random_split
+from himatch.data.packed import mapped_array
+from himatch.errors import DataError, HimatchError, note
+from himatch.methods import Method, method_spec
+from himatch.methods.base import Stage
+from himatch.methods.batch import BatchSpec, Dims
+from himatch.methods.normalizers import Normalizers, ZScale
+from himatch.networks.transformer import ModelConfig
+from himatch.runs.description import describe
+from himatch.runs.folder import RunFolder
+from himatch.runs.references import read_reference, write_references
+from himatch.statistics.features import Feature, feature_names, resolve_feature
+from himatch.statistics.information import Statistic
+from himatch.targets import EpisodeReference
 from himatch.tasks import Task, get_task
-from himatch.training.config import Preset, configure
+from himatch.training.config import TrainConfig, configure
+from himatch.training.draws import Tasks
 from himatch.training.metrics import check_trackers
+from himatch.types import Array
 
 MOST_SEEDS = 2**63  # that PyTorch takes
+VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
+SELECTING_EPISODES = 10  # fewer select no checkpoint: the one they prefer may hardly use its conditioning yet
+VALIDATED, LATEST = "lowest validation loss", "the last ones"  # what selects the best weights
+OF_STEPS = ("horizon", "action_low", "action_high")  # what of a task decides how a step is read
 
 
-class Plan(NamedTuple):
-    """How a method is trained, and where."""
+@dataclass(frozen=True)
+class Plan:
+    """One training: the method, the data it sees, the settings, and where the run lies.
+
+    ``train`` and ``validation`` are the training side of ``split``. Bin ranges and what normalises states, actions and
+    rewards come from both; what normalises z, and the support of z, from ``train`` alone.
+    """
 
     method: Method
-    folder: Path
-    config: Preset
+    model: ModelConfig
+    config: TrainConfig
     seeds: tuple[int, ...]
     device: torch.device
     trackers: tuple[str, ...]
+    folder: RunFolder
+    split: Split
+    train: TrajectoryDataset
+    validation: TrajectoryDataset
+    statistic: Statistic
+    dims: Dims
+
+    @property
+    def spec(self) -> BatchSpec:
+        """What batches hold."""
+        return self.method.batch_spec(self.model.context, self.dims.action)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """What is trained, in order; the policy last."""
+        steps, batch_size = self.config.steps, self.config.batch_size
+        return (*self.method.stages(steps, batch_size), Stage(None, steps, batch_size))
+
+    @property
+    def selection(self) -> str:
+        """What selects the best weights."""
+        if not self.method.validated:
+            return LATEST
+        count = int((self.validation.lengths >= self.spec.context).sum())
+        if count >= SELECTING_EPISODES:
+            return VALIDATED
+        return f"{LATEST}: {count} validation episodes are too few to choose by"
+
+    # -- data ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def relabelled(self) -> Iterator[tuple[Array | None, Array | None]]:
+        """Z of training and validation episodes, where it can be computed; beside mapped data it is mapped too."""
+        validation = self.statistic.relabel(self.validation) if len(self.validation) else None
+        if not self.train.mapped or self.statistic.matched is None:
+            yield self.statistic.relabel(self.train), validation
+            return
+        # In the run folder, where there is room: a temporary one may be in memory, which such data does not fit into.
+        place, shape = self.folder.z_file, (self.train.steps, self.dims.z)
+        try:
+            mapped = mapped_array(place, shape)
+            yield self.statistic.relabel(self.train, out=mapped), validation
+        finally:
+            place.unlink(missing_ok=True)
+
+    def normalizers(self, z: Array | None) -> Normalizers:
+        """The maps from raw numbers to what the networks see; ``z`` is that of ``train``."""
+        scale = ZScale()
+        if z is not None:
+            scale = self.method.z_scale(z, self.statistic, self.train.lengths, self.dims.horizon)
+        fitted = Normalizers.fit(self.split.train, scale, rewarded=self.spec.tasks)
+        if still := fitted.state_std.isinf().nonzero().flatten().tolist():
+            called = self.split.train.observation_names or tuple(f"obs[{i}]" for i in range(self.dims.observation))
+            names = ", ".join(called[i] for i in still)
+            note(f"{names} never changed in the training episodes, so the policy does not look at it")
+        return fitted
+
+    # -- the run folder -----------------------------------------------------------------------------------------
+
+    def describe(self) -> dict[str, Any]:
+        """The description of the run."""
+        train = asdict(self.config)
+        return describe(
+            self.method, self.model, train, self.dims, self.seeds, self.selection, self.statistic, self.split
+        )
+
+    def write(self) -> None:
+        """Write what does not change during training; the description last."""
+        write_references(self.folder, self._references())
+        if len(self.split.held_out):
+            self.folder.write_held_out(self.split.held_out)
+        self.folder.write_description(self.describe())
+
+    def _references(self) -> list[EpisodeReference]:
+        """What rollouts may be scored on: the matched feature, or for policies that match none every named one."""
+        train = self.split.train
+        if self.statistic.matched is not None:
+            return [self._reference(self.statistic.matched)]
+        found = []
+        for name in feature_names(train.task, has_rewards=train.has_rewards):
+            try:
+                found.append(self._reference(resolve_feature(name, train.task)))
+            except DataError as reason:  # it was not chosen by anybody
+                note(f"rollouts cannot be scored on {name}: {reason}")
+        return found
+
+    def _reference(self, feature: Feature) -> EpisodeReference:
+        """The training episodes as targets of this feature see them."""
+        return EpisodeReference.of(self.split.train, feature, self.statistic.bins, self.dims.horizon)
+
+    def check_feature(self) -> None:
+        """Refuse to go on with a run whose feature has become another: its range over the episodes gives it away."""
+        if self.statistic.matched is None:
+            return
+        name, now = self.statistic.matched.name, self._reference(self.statistic.matched).context.bins
+        before = read_reference(self.folder, name, self.split.train.task).context.bins
+        if before.dimensions != now.dimensions or not np.allclose([before.low, before.high], [now.low, now.high]):
+            raise DataError(
+                f"{self.folder} was trained with another feature {name!r} (its function has changed); choose another "
+                "folder"
+            )
 
 
 def make_plan(
     method: Method,
+    read: Callable[[], Split],
     *,
     out: str | Path,
     preset: str = "fast",
@@ -46,24 +173,102 @@ def make_plan(
     task: str | Task | None = None,
     **overrides: Any,
 ) -> Plan:
-    """The parameters of :func:`himatch.train`, each of which is refused if it can be nothing."""
+    """Plan a training. Settings that cannot be are refused before ``read`` is called for the data.
+
+    ``split`` and ``task`` are only checked here: what they say is in what ``read`` returns.
+    """
     if not isinstance(method, Method):
         raise HimatchError(
             f"train takes a method such as himatch.CDT(...) or himatch.make_method(NAME), got {method!r}"
         )
-    config = configure(preset, method, **overrides)
+    model, config = configure(preset, method, **overrides)
     first, count = whole("seed", seed), whole("seeds", seeds)
     if count < 1 or first < 0:
         raise HimatchError(f"seeds must be at least 1 and the first one not negative, got {count} from {first}")
     if first + count > MOST_SEEDS:
         raise HimatchError(f"seeds must be below {MOST_SEEDS}, got {count} from {first}")
-    where = find_device(device)
+    where, numbers = find_device(device), tuple(range(first, first + count))
     names = (trackers,) if isinstance(trackers, str) else tuple(trackers)
     check_trackers(names)
     if split is not None:
         check_split(split)
     if task is not None:
         method.statistic(get_task(task))  # which refuses a feature that the task does not have
-    folder = Path(out)
-    check_folder(folder, resume=resume)
-    return Plan(method, folder, config, tuple(range(first, first + count)), where, names)
+    folder = RunFolder(out)
+    folder.check_free(resume=resume)
+    return _with_data(method, read(), model, config, numbers, where, names, folder)
+
+
+def _with_data(
+    method: Method,
+    split: Split,
+    model: ModelConfig,
+    config: TrainConfig,
+    seeds: tuple[int, ...],
+    device: torch.device,
+    trackers: tuple[str, ...],
+    folder: RunFolder,
+) -> Plan:
+    """Compare a run that is resumed with the data, fit the statistic and set a validation slice aside."""
+    everything = split.train
+    if folder.begun:
+        check_same(folder, method, split, model, config, seeds)
+    if len(everything) == 0:
+        raise DataError("there are no training episodes")
+    if everything.lengths.max() < model.context:
+        raise DataError(
+            f"the context of {model.context} steps is longer than every episode (the longest has "
+            f"{everything.lengths.max()}); choose a smaller --context"
+        )
+    if method.batch_spec(model.context, everything.action_width).tasks:
+        _check_tasks(method, everything)
+    statistic = method.statistic(everything.task).fit(everything)
+    train, validation = everything, everything[:0]
+    chosen = min(VALIDATION_EPISODES, len(everything) // 20)
+    if chosen:
+        train, validation = random_split(everything, chosen / len(everything))
+    horizon = max(everything.task.horizon, int(everything.lengths.max()))
+    z = statistic.width_on(everything[0])
+    dims = Dims(everything.observation_width, everything.action_width, z, horizon)
+    made = Plan(method, model, config, seeds, device, trackers, folder, split, train, validation, statistic, dims)
+    if folder.begun:
+        made.check_feature()
+    return made
+
+
+def check_same(
+    folder: RunFolder, method: Method, split: Split, model: ModelConfig, config: TrainConfig, seeds: tuple[int, ...]
+) -> None:
+    """Refuse a run folder that was trained in another way or on other data."""
+    stored = folder.description()
+    wanted = {**method_spec(method), **asdict(model), **asdict(config), "seeds": list(seeds)}
+    wanted |= {name: getattr(split.train.task, name) for name in OF_STEPS}
+    try:
+        before, now = stored["data"]["hash"], split.train.content_hash
+        found = {**stored["method"], **stored["model"], **stored["train"], "seeds": stored["seeds"]}
+        found |= {name: stored["task"][name] for name in OF_STEPS}
+    except (KeyError, TypeError) as reason:
+        raise folder.incomplete(reason) from None
+    if before != now:
+        raise DataError(
+            f"{folder} was trained on other data (sha256 {before[:12]}, now {now[:12]}); give the same source and "
+            "split, or choose another folder"
+        )
+    differing = [
+        f"{name} {found.get(name)}, now {value}"
+        for name, value in json.loads(json.dumps(wanted)).items()
+        if found.get(name) != value
+    ]
+    if differing:
+        raise DataError(f"{folder} was started with other settings ({'; '.join(differing)}); choose another folder")
+
+
+def _check_tasks(method: Method, train: TrajectoryDataset) -> None:
+    """Refuse data that a method of tasks can make nothing of."""
+    if not train.has_rewards:
+        raise DataError(f"{method.name} reads rewards and {train.source} has none; train another method")
+    if len(Tasks(train.labels)) < 2:
+        raise DataError(
+            f"{method.name} learns to tell tasks apart and the {len(train)} training episodes are all of one; "
+            "give data of several labels, or of several episodes without any"
+        )

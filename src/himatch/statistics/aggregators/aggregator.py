@@ -46,7 +46,7 @@ class Additive(Aggregator, Protocol):
     def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
         """The statistic of ``steps (..., 1)`` steps with that total, ``(..., j)`` to ``(..., k)``.
 
-        A total that remains may be one that no steps have. NaN says that nothing remains to be told of.
+        A total that remains may be one that no steps have. NaN says that nothing remains.
         """
 
 
@@ -54,6 +54,11 @@ def check_gamma(gamma: float) -> None:
     """Refuse a discount outside (0, 1]."""
     if not 0.0 < gamma <= 1.0:
         raise HimatchError(f"the discount gamma must be above 0 and at most 1, got {gamma}")
+
+
+def discounted_by(gamma: float) -> str:
+    """The discount in words."""
+    return "" if gamma == 1.0 else f" discounted by {gamma:g}"
 
 
 def discounted_sums(values: NDArray[np.floating], gamma: float) -> NDArray[np.float64]:

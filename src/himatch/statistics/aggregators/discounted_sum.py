@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.errors import HimatchError
-from himatch.statistics.aggregators.aggregator import check_gamma, discounted_sums
+from himatch.statistics.aggregators.aggregator import check_gamma, discounted_by, discounted_sums
 from himatch.types import Array
 
 
@@ -38,6 +38,10 @@ class DiscountedSum:
     def __call__(self, phi: Array) -> Array:
         """Sums of the rest, ``(T, d)``."""
         return (discounted_sums(phi, self.gamma) / self.scale).astype(np.float32)
+
+    def meaning(self, feature: str) -> str:
+        """In words."""
+        return f"sum of {feature} over the rest of the episode{discounted_by(self.gamma)}, divided by {self.scale:g}"
 
     def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
         """The feature itself."""

@@ -30,10 +30,14 @@ class FinalValue:
         """The last row at every step, ``(T, d)``."""
         return np.repeat(phi[-1:], len(phi), axis=0)
 
+    def meaning(self, feature: str) -> str:
+        """In words."""
+        return f"{feature} at the end of the episode"
+
     def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
         """Nothing: a goal is not used up on the way to it."""
         return np.zeros(phi.shape)
 
     def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Nothing that remains, so that the goal itself goes on being told."""
+        """Nothing that remains, so that the goal itself stays the conditioning."""
         return np.full_like(total, np.nan)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.errors import HimatchError
-from himatch.statistics.aggregators.aggregator import check_gamma, discounted_counts, discounted_sums
+from himatch.statistics.aggregators.aggregator import check_gamma, discounted_by, discounted_counts, discounted_sums
 from himatch.statistics.bins import PAPER_BINS, Bins
 from himatch.types import Array
 
@@ -63,6 +63,14 @@ class Histogram:
             return z
         weights = discounted_sums(self.contributions(phi), self.gamma)
         return (weights / discounted_counts(len(places), self.gamma)).astype(np.float32)
+
+    def meaning(self, feature: str) -> str:
+        """In words."""
+        ranges = ", ".join(f"{a:.9g} to {b:.9g}" for a, b in zip(self.bins.low, self.bins.high, strict=True))
+        return (
+            f"distribution of {feature} over the rest of the episode{discounted_by(self.gamma)}: shares in "
+            f"{self.count} equal bins from {ranges}, what lies outside in the end bins"
+        )
 
     def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
         """A count in the bin of each feature."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.errors import HimatchError
-from himatch.statistics.aggregators.aggregator import check_gamma, discounted_counts, discounted_sums
+from himatch.statistics.aggregators.aggregator import check_gamma, discounted_by, discounted_counts, discounted_sums
 from himatch.types import Array
 
 
@@ -51,6 +51,11 @@ class Moments:
         """Moments of the rest, ``(T, d * order)``."""
         totals = discounted_sums(self.contributions(phi), self.gamma)
         return self.of_total(totals, discounted_counts(len(phi), self.gamma)).astype(np.float32)
+
+    def meaning(self, feature: str) -> str:
+        """In words."""
+        what = ("mean", "standard deviation", "third", "fourth central moment, as signed roots")
+        return f"{', '.join(what[: self.order])} of {feature} over the rest of the episode{discounted_by(self.gamma)}"
 
     def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
         """Powers of the centred feature."""

@@ -11,11 +11,11 @@ from himatch.targets.target import Demonstration, Samples, Target
 from himatch.tasks import Task
 from himatch.types import Trajectory
 
-Asked = Target | Trajectory | str | ArrayLike
+TargetLike = Target | Trajectory | str | ArrayLike
 """One target: an expression, an episode, samples of the feature, or a target already."""
 
 
-def as_target(target: Asked, task: Task | str | None = None, held_out: HeldOut | None = None) -> Target:
+def as_target(target: TargetLike, task: Task | str | None = None, held_out: HeldOut | None = None) -> Target:
     """Whatever a user hands over as a target: an expression, an episode, samples, or a target already."""
     if isinstance(target, Target):
         return target

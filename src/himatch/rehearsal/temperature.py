@@ -1,4 +1,4 @@
-"""At which temperature a Gaussian head acts: the one that matches training episodes best.
+"""The temperature of a stochastic policy: the one that matches training episodes best.
 
 Held-out ones have no say, so that they still judge it.
 """
@@ -41,13 +41,13 @@ def training_scores(
 ) -> dict[float, list[float]]:
     """Mean W1 of every seed to the targets at each temperature; without a Gaussian head there is one."""
     before = policy.temperature
-    tried = TEMPERATURES if policy.agent.policy.sampled else (before,)
+    tried = TEMPERATURES if policy.agent.policy.stochastic else (before,)
     scores: dict[float, list[float]] = {}
     try:
         for number, policy.temperature in enumerate(tried):
-            told = part_of(progress, number, len(tried))
+            part = part_of(progress, number, len(tried))
             results = policy.match_all(
-                targets, episodes=ROLLOUTS, feature=feature, seed=START, threads=threads, progress=told
+                targets, episodes=ROLLOUTS, feature=feature, seed=START, threads=threads, progress=part
             )
             scores[policy.temperature] = np.mean([result.w1_per_seed for result in results], axis=0).tolist()
     finally:

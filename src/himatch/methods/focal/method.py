@@ -1,19 +1,60 @@
-"""FOCAL's agent: behaviour-regularised actor-critic (BRAC, Wu et al. 2019) with a value penalty, told a task."""
+"""FOCAL: a behaviour-regularised actor-critic (BRAC, Wu et al. 2019) with a value penalty, conditioned on a task."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from himatch.methods.agent import Batch, Widths
-from himatch.methods.baselines import FOCAL
-from himatch.methods.task_agent import TaskAgent
+from himatch.errors import HimatchError
+from himatch.methods.base import Agent, Stage
+from himatch.methods.batch import Batch, BatchSpec, Dims
+from himatch.methods.focal.network import SquashedTaskPolicy
+from himatch.methods.metabc.method import ANY_EPISODE, TaskAgent, TaskMethod
 from himatch.networks import squashed
-from himatch.networks.tasks import SquashedTaskPolicy
 from himatch.networks.transformer import ModelConfig, initialize
 from himatch.networks.values import ValueNetwork, held
+
+
+@dataclass(frozen=True)
+class FOCAL(TaskMethod):
+    """Maximises each task's reward without leaving its behaviour: BRAC (Wu et al. 2019) with a value penalty.
+
+    The weight of the penalty, ``alpha`` at first, follows what keeps the divergence from a learned behaviour policy at
+    ``target_divergence``, in nats. ``averaging`` is how far target critics move towards the critics in a step.
+    """
+
+    name: ClassVar[str] = "focal"
+    validated: ClassVar[bool] = False  # the better it gets, the less it need do what the data did
+    discount: float = 0.99
+    averaging: float = 0.005
+    alpha: float = 10.0
+    target_divergence: float = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.discount < 1.0:
+            raise HimatchError(f"the discount must be at least 0 and below 1, got {self.discount}")
+        if not 0.0 < self.averaging <= 1.0:
+            raise HimatchError(f"averaging must be above 0 and at most 1, got {self.averaging}")
+        for name in ("alpha", "target_divergence"):
+            if not getattr(self, name) > 0.0:
+                raise HimatchError(f"{name} must be above 0, got {getattr(self, name)}")
+
+    def stages(self, steps: int, batch_size: int) -> tuple[Stage, ...]:
+        """The encoder, then a clone of the behaviour that it tells apart."""
+        return (*super().stages(steps, batch_size), Stage("behaviour", self.pretrain_steps or steps, batch_size))
+
+    def batch_spec(self, context: int, action: int) -> BatchSpec:
+        """Transitions, with noise for an action at either end."""
+        return BatchSpec(1, look_ahead=ANY_EPISODE, tasks=True, transitions=True, noise=2 * action)
+
+    def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
+        """An encoder, a behaviour clone, an actor and critics a model."""
+        return FOCALAgent(self, config, dims, seeds)
 
 
 class FOCALAgent(TaskAgent):
@@ -26,13 +67,13 @@ class FOCALAgent(TaskAgent):
     method: FOCAL
     policy: SquashedTaskPolicy
 
-    def __init__(self, method: FOCAL, config: ModelConfig, widths: Widths, seeds: tuple[int, ...]) -> None:
-        super().__init__(method, config, widths, seeds)
+    def __init__(self, method: FOCAL, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> None:
+        super().__init__(method, config, dims, seeds)
         stack, hidden = len(seeds), (config.width,) * config.layers
-        valued = widths.observation + method.m + widths.action
+        valued = dims.observation + method.m + dims.action
 
         def actor() -> SquashedTaskPolicy:
-            return SquashedTaskPolicy(stack, widths.observation, widths.action, method.m, hidden)
+            return SquashedTaskPolicy(stack, dims.observation, dims.action, method.m, hidden)
 
         def critics() -> nn.ModuleList:
             return nn.ModuleList(ValueNetwork(stack, valued, hidden) for _ in range(2))
@@ -53,13 +94,13 @@ class FOCALAgent(TaskAgent):
         if part == "encoder":
             return super().part_losses(part, batch)
         assert batch.z is not None
-        mean, log_std = self.behaviour.gaussian(self.behaviour.told(batch.states[:, :, 0], batch.z[:, :, 0]))
+        mean, log_std = self.behaviour.gaussian(self.behaviour.outputs_for(batch.states[:, :, 0], batch.z[:, :, 0]))
         likelihood = squashed.log_likelihood(mean, log_std, batch.actions[:, :, 0])
         return -(likelihood * (2.0 * log_std.detach()).exp()).sum(-1).mean(1)
 
-    def settle(self, part: str, codes: Tensor | None) -> None:
+    def finish(self, part: str, codes: Tensor | None) -> None:
         """Begin as the clone, once that is learned."""
-        super().settle(part, codes)
+        super().finish(part, codes)
         if part == "behaviour":
             self.policy.load_state_dict(self.behaviour.state_dict())
 
@@ -70,8 +111,8 @@ class FOCALAgent(TaskAgent):
         assert batch.noise is not None
         states, actions, z = batch.states[:, :, 0], batch.actions[:, :, 0], batch.z[:, :, 0]
         here_and_next = torch.cat([states, batch.next_states[:, :, 0]], dim=1), torch.cat([z, z], dim=1)
-        mean, log_std = self.policy.gaussian(self.policy.told(*here_and_next))
-        cloned = self.behaviour.gaussian(self.behaviour.told(*here_and_next))
+        mean, log_std = self.policy.gaussian(self.policy.outputs_for(*here_and_next))
+        cloned = self.behaviour.gaussian(self.behaviour.outputs_for(*here_and_next))
         divergence, next_divergence = squashed.divergence(mean, log_std, *cloned).sum(-1).chunk(2, dim=1)
         noise = torch.cat(batch.noise.chunk(2, dim=-1), dim=1)
         chosen, next_chosen = squashed.sample(mean, log_std, noise)[0].chunk(2, dim=1)
@@ -95,11 +136,11 @@ class FOCALAgent(TaskAgent):
         assert batch.z is not None
         assert batch.rewards is not None
         assert batch.next_states is not None
-        assert batch.goes_on is not None
+        assert batch.continues is not None
         values = [critic(batch.next_states[:, :, 0], batch.z[:, :, 0], next_actions) for critic in self.targets]
         discount = self.method.discount
-        following = torch.minimum(*values) - penalty
-        return (1.0 - discount) * batch.rewards[:, :, 0] + discount * batch.goes_on[:, :, 0] * following
+        next_values = torch.minimum(*values) - penalty
+        return (1.0 - discount) * batch.rewards[:, :, 0] + discount * batch.continues[:, :, 0] * next_values
 
     @torch.no_grad()
     def after_step(self) -> None:
@@ -113,7 +154,7 @@ class FOCALAgent(TaskAgent):
         assert batch.z is not None
         states, actions, z = batch.states[:, :, 0], batch.actions[:, :, 0], batch.z[:, :, 0]
         values = torch.minimum(*(critic(states, z, actions) for critic in self.critics))
-        mine, cloned = (network.gaussian(network.told(states, z)) for network in (self.policy, self.behaviour))
+        mine, cloned = (network.gaussian(network.outputs_for(states, z)) for network in (self.policy, self.behaviour))
         return super().report(batch) | {
             "value": values.mean(1),
             "lowest_value": values.amin(1),

@@ -1,71 +1,49 @@
-"""The training step and how it runs: eager on a CPU; compiled, in bf16 and in one CUDA graph on a GPU.
+"""The training step: sample, forward, backward, clip, update.
 
 A step is a function of parameters and a batch. Everything it needs (draws, learning rates) is laid out on the device
 for a chunk of steps beforehand and everything it reports (losses) is left there, so that nothing waits for the host.
+On a CPU it runs as written; how it runs on a GPU is decided in :mod:`himatch._runtime.graphs`.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from himatch._runtime.flat import FlatParameters, clip_per_model, load_optimizer
-from himatch._runtime.graphs import Part, Recorded, Undo, remembered
-from himatch.methods.agent import Agent, Batch
+from himatch._runtime.graphs import CompiledPart, Undo, make_step, restore_point
+from himatch.methods.base import Agent, Stage
+from himatch.methods.batch import Batch
 from himatch.training.config import TrainConfig
-from himatch.training.draws import CHUNK, Draws
-from himatch.training.windows import DeviceWindows, Prefetch, StreamedWindows
-
-Losses = Callable[[Batch], tuple[Tensor, Tensor]]
-Drawing = Callable[[tuple[int, ...], int, int], Draws]
+from himatch.training.draws import CHUNK
+from himatch.training.sampler import Sampler
 
 
-def learning_rate(config: TrainConfig, step: int) -> float:
-    """The rate of a step: linear warm-up, then constant or a cosine to zero."""
-    warm = min(1.0, (step + 1) / config.warmup) if config.warmup else 1.0
-    if config.schedule == "constant" or step < config.warmup:
-        return config.learning_rate * warm
-    done = (step - config.warmup) / max(1, config.steps - config.warmup)
-    return config.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
-
-
-class Engine:
-    """Trains K stacked models on windows. ``step`` is the number of steps done.
-
-    Parameters
-    ----------
-    losses
-        From a batch, what is minimised and what is reported, ``(K,)`` each.
-    drawing
-        Gives the draws of a chunk for seeds and a batch size; by default any windows, one by one.
-    trainable
-        Prefixes of the agent's parameters to train; the others stay as they are.
-    """
+class Update:
+    """Updates K stacked models, or the part of them that a stage trains. ``step`` is the number of steps done."""
 
     def __init__(
         self,
         agent: Agent,
-        windows: DeviceWindows | StreamedWindows,
+        sampler: Sampler,
+        stage: Stage,
         config: TrainConfig,
         device: torch.device,
         *,
-        losses: Losses | None = None,
-        drawing: Drawing | None = None,
-        trainable: tuple[str, ...] = ("",),
         compiled: bool = True,
     ) -> None:
-        self.agent, self.windows, self.config, self.device = agent, windows, config, device
+        if stage.part is not None:
+            config = replace(config, steps=stage.steps, batch_size=stage.batch_size, warmup=0)
+        self.agent, self.sampler, self.stage, self.config, self.device = agent, sampler, stage, config, device
         self.step = 0
         self.seeds = agent.seeds
-        self._losses = Part(losses or agent.training_losses)
-        self._drawing = drawing or windows.draw
-        self._apply = Part(self._clip_and_update)
         on_gpu = device.type == "cuda"
-        named = [(n, p) for n, p in agent.named_parameters() if p.requires_grad and n.startswith(trainable)]
+        trained = "" if stage.part is None else f"{stage.part}."
+        named = [(n, p) for n, p in agent.named_parameters() if p.requires_grad and n.startswith(trained)]
         self.flat = FlatParameters(named, agent.precision if on_gpu else torch.float32)
         self.flat.master.grad = torch.zeros_like(self.flat.master)
         self._rate = torch.zeros((), device=device) if on_gpu else 0.0
@@ -75,21 +53,25 @@ class Engine:
         self.optimizer = torch.optim.AdamW(
             [self.flat.master], lr=self._rate, weight_decay=config.weight_decay, capturable=on_gpu, **how
         )
-        self._drawn: list[Tensor] = []
         self._rates = torch.zeros(CHUNK, device=device)
         self._reported = torch.zeros(CHUNK, len(self.seeds), device=device)
         self._place = torch.zeros((), dtype=torch.int64, device=device)
-        self._batch: Batch | None = None  # where streamed batches land
-        self._prefetch = Prefetch(windows) if isinstance(windows, StreamedWindows) else None
-        parts = (self._losses, self._apply) if compiled else ()
-        self._train = Recorded(self._one_step, device, remember=self._remember, parts=parts, purpose="training")
+        self._losses = CompiledPart(self.losses) if compiled else self.losses
+        self._apply = CompiledPart(self._clip_and_update) if compiled else self._clip_and_update
+        parts = [part for part in (self._losses, self._apply) if isinstance(part, CompiledPart)]
+        self._run_step = make_step(self._one_step, device, snapshot=self._undo_point, parts=parts, purpose="training")
 
     @property
     def how(self) -> str:
         """How a step runs: eager, compiled, CUDA graph or compiled CUDA graph."""
-        return self._train.how
+        return str(getattr(self._run_step, "how", "eager"))
 
-    # -- running ------------------------------------------------------------------------------------------------
+    def losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """What is minimised and what is reported, ``(K,)`` each."""
+        if self.stage.part is None:
+            return self.agent.training_losses(batch)
+        found = self.agent.part_losses(self.stage.part, batch)
+        return found, found
 
     def run(self, until: int) -> Iterator[Tensor]:
         """Train up to step ``until``; after every step (a GPU: every chunk) yields the losses since the last yield."""
@@ -97,53 +79,24 @@ class Engine:
         while self.step < until:
             chunk, first = divmod(self.step, CHUNK)
             stop = min(CHUNK, first + until - self.step)
-            draws = self._prepare(chunk, first)
+            self._begin(chunk, first)
             for place in range(first, stop):
-                self._feed(draws, chunk, place)
-                self._train()
+                self.sampler.fetch(place)
+                self._run_step()
                 self.step += 1
                 if self.device.type == "cpu":
                     yield self._reported[place : place + 1].clone()
             if self.device.type != "cpu":
                 yield self._reported[first:stop].cpu()
 
-    def _prepare(self, chunk: int, first: int) -> Draws:
+    def _begin(self, chunk: int, first: int) -> None:
         """Lay out a chunk's draws and learning rates on the device."""
-        draws = self._drawing(self.seeds, chunk, self.config.batch_size)
-        if isinstance(self.windows, DeviceWindows):
-            drawn = [torch.from_numpy(array) for array in draws if array is not None]
-            self._drawn = self._drawn or [torch.empty_like(tensor, device=self.device) for tensor in drawn]
-            for buffer, tensor in zip(self._drawn, drawn, strict=True):
-                buffer.copy_(tensor)
-        rates = [learning_rate(self.config, chunk * CHUNK + i) for i in range(CHUNK)]
-        self._rates.copy_(torch.tensor(rates))
+        self.sampler.begin(self.sampler.draw(self.seeds, chunk, self.stage.batch_size, self.stage.context_steps), chunk)
+        self._rates.copy_(torch.tensor([self.config.rate(chunk * CHUNK + i) for i in range(CHUNK)]))
         self._place.fill_(first)
-        return draws
-
-    def _feed(self, draws: Draws, chunk: int, place: int) -> None:
-        """Streamed data: copy this step's batch into the buffers that the step reads."""
-        if self._prefetch is None:
-            return
-        gathered = self._prefetch.batch(draws, chunk, place)
-        if self._batch is None:
-            moved = [None if t is None else t.to(self.device, copy=True) for t in gathered]
-            self._batch = Batch._make(moved)
-            return
-        for buffer, tensor in zip(self._batch, gathered, strict=True):
-            if buffer is not None and tensor is not None:
-                buffer.copy_(tensor, non_blocking=True)
-
-    # -- one step -----------------------------------------------------------------------------------------------
 
     def _one_step(self) -> None:
-        """Draw, forward, backward, clip, update."""
-        if isinstance(self.windows, DeviceWindows):
-            place = self._place.view(1)
-            batch = self.windows.batch(*(drawn.index_select(0, place)[0] for drawn in self._drawn))
-        else:
-            assert self._batch is not None
-            batch = self.windows.normalizers(self._batch)
-        minimised, reported = self._losses(batch)
+        minimised, reported = self._losses(self.sampler.batch(self._place.view(1)))
         gradients = torch.autograd.grad(minimised.sum(), self.flat.parameters)
         with torch.no_grad():
             self._set_rate()
@@ -169,7 +122,7 @@ class Engine:
     # -- state --------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Tensor]:
-        """Everything that training changes, as tensors: weights, optimiser, fixed buffers, random state."""
+        """Everything that training changes, as tensors: weights, optimiser, frozen parts, random state."""
         state = {"master": self.flat.master.detach().clone()}
         for name, value in self.optimizer.state.get(self.flat.master, {}).items():
             state[f"optimizer.{name}"] = torch.as_tensor(value).detach().clone()
@@ -182,7 +135,7 @@ class Engine:
         return state
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Take over a snapshot; buffers that a recorded graph refers to are filled, not replaced."""
+        """Take over a snapshot; buffers that a CUDA graph refers to are filled, not replaced."""
         self.flat.load(state["master"])
         stored = {n.removeprefix("optimizer."): t for n, t in state.items() if n.startswith("optimizer.")}
         load_optimizer(self.optimizer, self.flat.master, stored)
@@ -195,9 +148,9 @@ class Engine:
         if self.device.type == "cuda" and "random.cuda" in state:
             torch.cuda.set_rng_state(state["random.cuda"].cpu(), self.device)
 
-    def _remember(self) -> Undo:
-        """What undoes the steps that are tried out before recording."""
-        saved, place = self.snapshot(), remembered(self._place)
+    def _undo_point(self) -> Undo:
+        """What undoes the steps that are tried out before capturing."""
+        saved, place = self.snapshot(), restore_point(self._place)
 
         def undo() -> None:
             self.restore(saved)

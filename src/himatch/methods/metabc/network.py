@@ -1,4 +1,4 @@
-"""Networks that tell tasks apart and act on what they were told (Meta-BC, FOCAL; Appendix "Details of Baselines")."""
+"""Meta-BC's networks: an encoder that tells tasks apart, and a policy of single steps (Appendix B)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from himatch.networks import squashed
 from himatch.networks.heads import Head, PolicyNetwork
 from himatch.networks.stacked import MLP, Linear, dropout
 
@@ -60,7 +59,7 @@ def _mean(values: Tensor, chosen: Tensor) -> Tensor:
 
 
 class TaskPolicy(PolicyNetwork):
-    """Fully connected layers over a single state and what it is told; the past and the time do not reach it."""
+    """Fully connected layers over a single state and z; the past and the time do not reach it."""
 
     def __init__(
         self, stack: int, observation: int, action: int, z_width: int, hidden: Sequence[int], rate: float, head: Head
@@ -73,32 +72,12 @@ class TaskPolicy(PolicyNetwork):
     def forward(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor) -> Tensor:
         """Head outputs for every step; ``z`` is ``(K, B, N, k)`` or ``(K, B, 1, k)``."""
         assert z is not None
-        return self.told(states, z.expand(*states.shape[:-1], -1))
+        return self.outputs_for(states, z.expand(*states.shape[:-1], -1))
 
-    def told(self, states: Tensor, z: Tensor) -> Tensor:
-        """Head outputs for states ``(K, ..., obs)``, each told its z ``(K, ..., k)``."""
+    def outputs_for(self, states: Tensor, z: Tensor) -> Tensor:
+        """Head outputs for states ``(K, ..., obs)``, each with its z ``(K, ..., k)``."""
         x = torch.cat([states, z], dim=-1)
         for layer in self.layers[:-1]:
             x = dropout(torch.relu(layer(x)), self.dropout, self.training)
         outputs: Tensor = self.layers[-1](x)
         return outputs
-
-
-class SquashedTaskPolicy(TaskPolicy):
-    """An actor-critic's actor, a Gaussian squashed by tanh: stochastic in training, used by its middle action."""
-
-    def __init__(self, stack: int, observation: int, action: int, z_width: int, hidden: Sequence[int]) -> None:
-        super().__init__(stack, observation, action, z_width, hidden, 0.0, "gaussian")
-        self.sampled = False
-
-    def action(self, outputs: Tensor, noise: Tensor | None = None) -> Tensor:
-        """The squashed mean."""
-        return torch.tanh(self.gaussian(outputs)[0])
-
-    def loss(self, outputs: Tensor, actions: Tensor) -> Tensor:
-        """Squared error of the squashed mean, ``(K, B, N)``."""
-        return (self.action(outputs) - actions).square().mean(-1)
-
-    def gaussian(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and log standard deviation before squashing."""
-        return squashed.gaussian(outputs.float())

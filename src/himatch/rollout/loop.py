@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from himatch.rollout.player import Player
-from himatch.simulation import Simulator
 from himatch.statistics.features import Feature, Stepwise
 from himatch.types import Trajectory
+
+if TYPE_CHECKING:  # which needs Gymnasium
+    from himatch.simulation import Simulator
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,16 @@ def roll_out(
 ) -> Rollouts:
     """Play rollouts ``(K, B)`` of the given lengths from the given reset seeds; ``simulator`` has K x B simulations.
 
-    ``feature`` is needed by remaining conditioning, which is told what was achieved. ``progress`` is called at every step
-    with the number of rollouts that go on. Of longer observations the policy sees the leading part it was trained on.
+    ``feature`` is needed by remaining conditioning, which counts what was achieved. ``progress`` is called at every
+    step with the number of rollouts that go on. Of longer observations the policy sees the leading part it was trained
+    on.
     """
     stack, batch = lengths.shape
     shape, device = (stack, batch), player.device
     longest = int(min(lengths.max(), simulator.task.horizon))
-    width = player.agent.widths.observation
+    width = player.agent.dims.observation
     observations = np.zeros((stack * batch, longest, width), np.float32)
-    actions = np.zeros((stack * batch, longest, player.agent.widths.action), np.float32)
+    actions = np.zeros((stack * batch, longest, player.agent.dims.action), np.float32)
     rewards = np.zeros((stack * batch, longest), np.float32)
     limit = np.minimum(lengths.ravel(), longest)
     played = np.zeros(stack * batch, np.int64)
@@ -66,7 +70,7 @@ def roll_out(
     chosen = torch.zeros(*shape, actions.shape[2], pin_memory=pinned)
     player.reset()
     seen = simulator.reset(reset_seeds.ravel().tolist())
-    watched = Stepwise(feature) if feature is not None and player.feed.wants_features else None
+    watched = Stepwise(feature) if feature is not None and player.conditioner.wants_features else None
     with player.threads():
         for step in range(longest):
             active = simulator.active
@@ -82,7 +86,7 @@ def roll_out(
             terminated |= active & after.terminated
             if watched is not None:
                 phi = watched(observations[:, step], actions[:, step], rewards[:, step])
-                player.feed.achieved(phi.reshape(*shape, -1))
+                player.conditioner.achieved(phi.reshape(*shape, -1))
             seen = after.observations
             finished = np.flatnonzero(active & (played >= limit))
             if finished.size:

@@ -6,20 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from himatch._runtime.files import write_json
 from himatch._runtime.tensors import versions
 from himatch.divergences import summarize
 from himatch.errors import TargetError
-from himatch.evaluation.match import Environment
 from himatch.evaluation.result import MatchResult
-from himatch.rollout import Conditioning
-from himatch.runs.folder import EVALUATION
-from himatch.targets import Asked, Demonstration, Shifted, Target, parse_target
-
-if TYPE_CHECKING:
-    from himatch.policy import Policy
+from himatch.runs.folder import RunFolder
+from himatch.runs.run import Run
+from himatch.targets import Demonstration, Shifted, Target, TargetLike, parse_target
 
 SHIFTS = (-3, -2, -1, 0, 1, 2, 3)
 
@@ -28,16 +24,18 @@ SHIFTS = (-3, -2, -1, 0, 1, 2, 3)
 class Evaluation:
     """Results of several targets with their groups."""
 
-    policy: Policy
+    folder: RunFolder
     groups: tuple[str, ...]
     results: tuple[MatchResult, ...]
     episodes: int
     seed: int
+    provenance: dict[str, Any]
+    """Which policy it was: run, method, seeds, data, task, weights, temperature."""
 
     def as_json(self) -> dict[str, Any]:
         """Everything, in built-in types."""
-        asked = {"episodes": self.episodes, "seed": self.seed}
-        rows = [{"group": group} | r.as_json() | asked for group, r in zip(self.groups, self.results, strict=True)]
+        how = {"episodes": self.episodes, "seed": self.seed}
+        rows = [{"group": group} | r.as_json() | how for group, r in zip(self.groups, self.results, strict=True)]
         first = self.results[0]
         return {
             "feature": first.frame.feature.name,
@@ -45,14 +43,8 @@ class Evaluation:
             "targets": rows,
             "summary": self.summary,
             "provenance": {
-                "run": self.policy.folder.name,
-                "method": self.policy.description["method"],
-                "seeds": list(self.policy.seeds),
-                "data": self.policy.description["data"],
-                "task": self.policy.task.name,
+                **self.provenance,
                 "env_id": None if first.replay is None else first.replay.env_id,
-                "weights": self.policy.weights,
-                "temperature": self.policy.temperature if self.policy.agent.policy.sampled else None,
                 "versions": versions(),
             },
         }
@@ -71,43 +63,17 @@ class Evaluation:
 
     def __repr__(self) -> str:
         parts = ", ".join(f"{name} {summed['mean']:.3f}" for name, summed in self.summary.items())
-        return f"Evaluation({self.policy.folder}, {len(self.results)} targets, mean error: {parts})"
+        return f"Evaluation({self.folder}, {len(self.results)} targets, mean error: {parts})"
 
     def write(self, path: Path | None = None) -> Path:
         """Write ``evaluation.json``, into the run folder unless told otherwise."""
-        out = path or self.policy.folder / EVALUATION
+        out = path or self.folder.evaluation
         write_json(out, self.as_json())
         return out
 
 
-def evaluate(
-    policy: Policy,
-    targets: str | Sequence[tuple[str, Asked]] = "heldout",
-    *,
-    episodes: int = 20,
-    conditioning: Conditioning = "nominal",
-    feature: str | None = None,
-    seed: int = 0,
-    env: Environment | None = None,
-    threads: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> Evaluation:
-    """Match many targets and sum up: what :func:`named_targets` knows by a name, or ``(group, target)`` pairs."""
-    pairs = named_targets(policy, targets) if isinstance(targets, str) else _pairs(targets)
-    results = policy.match_all(
-        [target for _, target in pairs],
-        episodes=episodes,
-        conditioning=conditioning,
-        feature=feature,
-        seed=seed,
-        env=env,
-        threads=threads,
-        progress=progress,
-    )
-    return Evaluation(policy, tuple(group for group, _ in pairs), tuple(results), episodes, seed)
-
-
-def _pairs(targets: Sequence[tuple[str, Asked]]) -> list[tuple[str, Asked]]:
+def grouped(targets: Sequence[tuple[str, TargetLike]]) -> list[tuple[str, TargetLike]]:
+    """Targets with their groups, refused where they are something else."""
     pairs = [pair for pair in targets if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)]
     if len(pairs) != len(targets):
         raise TargetError('targets are pairs of a group and a target, such as ("slow", "normal(1,0.2)")')
@@ -120,30 +86,30 @@ def middle(summary: Mapping[str, Any]) -> str:
     return f"{iqm:.3f}" if low is None else f"{iqm:.3f} ({low:.3f} to {high:.3f})"
 
 
-def named_targets(policy: Policy, name: str) -> list[tuple[str, Target]]:
+def named_targets(run: Run, name: str, parse: Callable[[TargetLike], Target]) -> list[tuple[str, Target]]:
     """``heldout``, ``shift``, ``synthetic`` (six spread over the data), or a file with one target a line.
 
     A line is an expression, or a group and an expression separated by a bar; ``#`` starts a comment.
     """
     if name in ("heldout", "shift"):
-        held_out = policy.held_out
+        held_out = run.held_out
         if held_out is None or len(held_out) == 0:
-            raise TargetError(f"{policy.folder} has no held-out episodes; train with the paper's split, or name a file")
+            raise TargetError(f"{run.folder} has no held-out episodes; train with the paper's split, or name a file")
         demos = [
             (group, Demonstration.held_out(episode, group, i))
-            for i, (episode, group) in enumerate(zip(held_out, policy.groups, strict=True))
+            for i, (episode, group) in enumerate(zip(held_out, run.groups, strict=True))
         ]
         if name == "heldout":
             return list(demos)
         return [(f"{group} {s:+d}", Shifted(demo, s)) for group, demo in demos for s in SHIFTS]
     if name == "synthetic":
-        return [("synthetic", target) for target in _spread(policy)]
-    return _read(Path(name), policy)
+        return [("synthetic", target) for target in _spread(run)]
+    return _read(Path(name), parse)
 
 
-def _spread(policy: Policy) -> list[Target]:
+def _spread(run: Run) -> list[Target]:
     """Four Gaussians and two mixtures inside what the data covers, as the paper's are for its three tasks."""
-    bins = policy.reference().context.bins
+    bins = run.reference().context.bins
     if bins.dimensions > 1:
         raise TargetError("synthetic targets are made for one feature; write your own into a file with joint(A, B)")
     low, high = bins.low[0], bins.high[0]
@@ -154,7 +120,7 @@ def _spread(policy: Policy) -> list[Target]:
     return [parse_target(text) for text in (*one, *two)]
 
 
-def _read(path: Path, policy: Policy) -> list[tuple[str, Target]]:
+def _read(path: Path, parse: Callable[[TargetLike], Target]) -> list[tuple[str, Target]]:
     if not path.is_file():
         raise TargetError(f"targets are heldout, shift, synthetic or a file; there is no file {path}")
     found: list[tuple[str, Target]] = []
@@ -168,7 +134,7 @@ def _read(path: Path, policy: Policy) -> list[tuple[str, Target]]:
             continue
         group, bar, expression = text.partition("|")
         try:
-            target = policy.target(expression.strip() if bar else text)
+            target = parse(expression.strip() if bar else text)
         except TargetError as reason:
             raise TargetError(f"{path}, line {number}: {reason}") from None
         found.append((group.strip() if bar else path.stem, target))

@@ -1,4 +1,4 @@
-"""What follows a step: the next state, and whether there is more to come after it."""
+"""Transitions: the state after a step, and whether the episode continues from there."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from himatch.data import TrajectoryDataset
 from himatch.types import Array
 
 
-class Following:
+class Transitions:
     """The transition at every row of a dataset, ``(steps,)``.
 
     ``row`` is where the next state lies: among the observations or, past their end, among ``finals`` (E, obs), what was
-    seen after an episode's last action. ``goes_on`` is zero where the episode terminated; a time limit is not an end.
-    ``known`` is False where the log stops without either, so that nobody can say what came next.
+    seen after an episode's last action. ``continues`` is zero where the episode terminated; a time limit is not an end.
+    ``known`` is False where the log stops without either, so that the next state is not known.
     """
 
     def __init__(self, dataset: TrajectoryDataset) -> None:
@@ -23,15 +23,15 @@ class Following:
         self.finals: Array = dataset.final_observations
         self.row = np.arange(1, steps + 1)
         self.row[ends] = steps + np.arange(len(lengths))
-        self.goes_on = np.ones(steps, dtype=np.float32)
-        self.goes_on[ends[terminated]] = 0.0
+        self.continues = np.ones(steps, dtype=np.float32)
+        self.continues[ends[terminated]] = 0.0
         self.known = np.ones(steps, dtype=bool)
         self.known[ends] = terminated | dataset.has_final
 
     def observations(self, rows: NDArray[np.int64], packed: Array, packed_rows: NDArray[np.int64]) -> Array:
         """The next states of some rows of the dataset, which are ``packed_rows`` of the packed observations."""
-        following, steps = self.row[rows], len(self.row)
-        inside = following < steps
+        next_rows, steps = self.row[rows], len(self.row)
+        inside = next_rows < steps
         found: Array = packed[packed_rows + inside]
-        found[~inside] = self.finals[following[~inside] - steps]
+        found[~inside] = self.finals[next_rows[~inside] - steps]
         return found

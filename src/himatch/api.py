@@ -1,0 +1,88 @@
+"""``himatch.train``: from a dataset to a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from himatch.data import Split, TrajectoryDataset, load_dataset, named_split
+from himatch.errors import HimatchError
+from himatch.methods import Method
+from himatch.policy import Policy, load
+from himatch.tasks import Task
+from himatch.training import make_plan
+from himatch.training import train as run_training
+
+
+def train(
+    method: Method,
+    data: TrajectoryDataset | Split | str | Path,
+    *,
+    out: str | Path,
+    task: str | Task | None = None,
+    preset: str = "fast",
+    seed: int = 0,
+    seeds: int = 1,
+    split: str | None = None,
+    resume: bool = False,
+    device: str | None = None,
+    stream: bool | None = None,
+    trackers: str | Sequence[str] = (),
+    quiet: bool = False,
+    **overrides: Any,
+) -> Policy:
+    """Train a method and return the policy, which also lies in the folder ``out``.
+
+    Where a loss is not finite, training stops with a ``TrainingError`` that names step and seeds.
+
+    Parameters
+    ----------
+    method
+        ``himatch.CDT(feature="x_velocity")`` and the like.
+    data
+        A dataset, a split of one, or anything :func:`himatch.load_dataset` takes, with ``task`` for the last alone.
+    preset, overrides
+        ``paper``, ``fast`` or ``cpu``, and settings that differ from it (``steps``, ``width``, ``context``, ...).
+    seed, seeds
+        Trains seeds ``seed`` to ``seed + seeds - 1`` stacked in one batched model.
+    split
+        What of a dataset is held out: ``paper`` (its ten episodes), ``random`` (a tenth), ``label:A,B`` (these labels)
+        or ``none``, the default here; the command line's is ``paper``. A ``Split`` as ``data`` says that itself.
+    resume
+        Continue the run in ``out`` where it stopped; method, settings and data must be the same.
+    device
+        ``cuda`` or ``cpu``; by default a GPU where there is one.
+    stream
+        Keep the data where it is and send batches over, instead of holding it on the device; by default as it fits.
+    trackers
+        Where to log too: ``tensorboard``, ``wandb``, ``trackio``.
+    """
+    plan = make_plan(
+        method,
+        lambda: as_split(data, task, split),
+        out=out,
+        preset=preset,
+        seed=seed,
+        seeds=seeds,
+        resume=resume,
+        device=device,
+        trackers=trackers,
+        split=split,
+        task=task,
+        **overrides,
+    )
+    return load(run_training(plan, stream=stream, quiet=quiet).path)
+
+
+def as_split(data: TrajectoryDataset | Split | str | Path, task: str | Task | None, split: str | None) -> Split:
+    """The data as a split; what it says itself is not said again."""
+    if isinstance(data, Split):
+        if task is not None or split is not None:
+            raise HimatchError("a Split says itself what is held out, and of which task; leave out split and task")
+        return data
+    if isinstance(data, TrajectoryDataset):
+        if task is not None:
+            raise HimatchError(f"a dataset has its task ({data.task.name}) already; name another in load_dataset")
+        return named_split(data, split or "none")
+    return named_split(load_dataset(data, task), split or "none")

@@ -1,0 +1,58 @@
+"""Batches: what they hold, and how large everything in them is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Dims:
+    """The sizes of an agent: observation, action, z (0 for none) and the horizon of its time embedding."""
+
+    observation: int
+    action: int
+    z: int
+    horizon: int
+
+
+@dataclass(frozen=True)
+class BatchSpec:
+    """What a batch holds: N steps of context and, for learned codes, the target states they are made from.
+
+    ``literal`` target states start with the window; others start at its last step plus a look-ahead, drawn from 0 to
+    ``look_ahead``. ``tasks`` adds rewards, task numbers and, once episodes are embedded, the embedding of an episode of
+    the same task; ``transitions`` adds what follows a step, with ``noise`` standard normal numbers beside it.
+    """
+
+    context: int
+    target_states: int = 0
+    look_ahead: int = 0
+    literal: bool = False
+    tasks: bool = False
+    transitions: bool = False
+    noise: int = 0
+
+
+class Batch(NamedTuple):
+    """Windows for K models: states (K, B, N, obs) and actions (K, B, N, act) normalised, times (K, B, N).
+
+    ``z`` (K, B, N, k), or (K, B, 1, k) where one serves the whole window; ``targets`` (K, B, S, obs) for learned codes;
+    ``mask`` (K, B, N) where some windows are longer than their episode. ``rewards`` (K, B, N) in units of their spread,
+    ``tasks`` (K, B) numbers of the windows' tasks; for transitions ``next_states`` (K, B, N, obs), ``continues``
+    (K, B, N), zero where the episode terminated, and ``noise`` (K, B, n), standard normal.
+    """
+
+    states: Tensor
+    actions: Tensor
+    times: Tensor
+    z: Tensor | None = None
+    targets: Tensor | None = None
+    mask: Tensor | None = None
+    rewards: Tensor | None = None
+    tasks: Tensor | None = None
+    next_states: Tensor | None = None
+    continues: Tensor | None = None
+    noise: Tensor | None = None

@@ -1,0 +1,41 @@
+"""BDT: a sequence policy and the anti-causal transformer that makes its codes, trained together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from himatch.methods.base import Agent
+from himatch.methods.batch import Dims
+from himatch.methods.bdt.network import AntiCausalAggregator
+from himatch.methods.learned import CodeAgent, LearnedMethod
+from himatch.networks.transformer import ModelConfig
+
+
+@dataclass(frozen=True)
+class BDT(LearnedMethod):
+    """Bi-directional Decision Transformer: a second, anti-causal transformer reads the target's states."""
+
+    name: ClassVar[str] = "bdt"
+
+    def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
+        """Two transformers a model."""
+        return BDTAgent(self, config, dims, seeds)
+
+
+class BDTAgent(CodeAgent):
+    """The second transformer is as large as the policy's."""
+
+    def add_networks(self) -> None:
+        """The anti-causal transformer."""
+        config, stack = self.config, len(self.seeds)
+        self.codes = AntiCausalAggregator(
+            stack,
+            self.dims.observation,
+            self.method.m,
+            self.spec.target_states,
+            config.width,
+            config.layers,
+            config.heads,
+            config.dropout,
+        )

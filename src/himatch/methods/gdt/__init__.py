@@ -1,0 +1,5 @@
+"""The Generalized Decision Transformer with fixed statistics: BC, DT, CDT, moments and goals."""
+
+from himatch.methods.gdt.method import BC, CDT, DT, GoalDT, MomentsDT
+
+__all__ = ["BC", "CDT", "DT", "GoalDT", "MomentsDT"]

@@ -1,0 +1,184 @@
+"""Sequence policies conditioned on a fixed statistic: which one, how it is scaled, and the agent they share.
+
+===========  =============  =============  ========================================
+method       feature Phi    aggregator     the paper's name
+===========  =============  =============  ========================================
+``bc``       none           none           BC (no-context)
+``dt``       reward or any  sum            DT
+``cdt``      any            histogram      Categorical DT
+``moments``  any            first moments  (Section "Learned Phi", moments)
+``goal``     any            final value    goal-based category of Table him_summary
+===========  =============  =============  ========================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from himatch.errors import HimatchError
+from himatch.methods.base import Agent, Conditioner, Method, Port, Settings
+from himatch.methods.batch import Dims
+from himatch.methods.normalizers import Normalizers, ZScale, moments, slices
+from himatch.methods.support import fit_support
+from himatch.networks.transformer import ModelConfig, SequencePolicy, initialize
+from himatch.statistics.bins import MOST_BINS, PAPER_BINS
+from himatch.statistics.information import (
+    InformationStatistic,
+    LearnedStatistic,
+    Statistic,
+    distribution_based,
+    goal_based,
+    moment_based,
+    return_based,
+)
+from himatch.targets import Target
+from himatch.tasks import Task
+from himatch.types import Array
+
+_SHORT = {"context": 5, "dropout": 0.0, "tokens": "pairs"}
+_QUICK = {"learning_rate": 1e-3, "schedule": "cosine"}
+
+Scaling = Literal["none", "standard", "histogram"]
+
+
+@dataclass(frozen=True)
+class SequenceMethod(Method):
+    """What all methods share whose policy is a transformer over (z, s, a).
+
+    ``paper`` is Table dt_hyper, ``fast`` its quality in about a minute of one GPU, ``cpu`` in minutes of two cores.
+    ``scaling`` is how z is scaled before the network sees it: not at all, to unit spread (statistics in feature units),
+    or, for histograms of b bins, by the square root of b, so that the flat one has length one. Unscaled, a histogram is
+    a short vector beside the state, and the policy learns to do without it.
+    """
+
+    presets: ClassVar[Mapping[str, Settings]] = {
+        "paper": {},
+        "fast": {**_SHORT, **_QUICK, "steps": 30_000, "batch_size": 256, "warmup": 500},
+        "cpu": {**_SHORT, **_QUICK, "layers": 2, "width": 64, "steps": 6_000, "batch_size": 128, "warmup": 200},
+    }
+    scaling: ClassVar[Scaling] = "none"
+
+    def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
+        """Stacked sequence policies."""
+        return SequenceAgent(self, config, dims, seeds)
+
+    def z_scale(self, z: Array, statistic: Statistic, lengths: NDArray[np.int64], horizon: int) -> ZScale:
+        """As ``scaling`` says; histograms are also clipped to the training support at run time."""
+        if self.scaling == "standard":
+            return ZScale(*moments(len(z), partial(slices, z)))
+        if self.scaling == "histogram":
+            bins = 1 if statistic.bins is None else statistic.bins.count
+            mean, std = torch.zeros(z.shape[1]), torch.full((z.shape[1],), bins**-0.5)
+            return ZScale(mean, std, fit_support(z, lengths, bins, horizon))
+        return ZScale()
+
+
+@dataclass(frozen=True)
+class BC(SequenceMethod):
+    """Behavioural cloning without conditioning: the sequence policy without z."""
+
+    name: ClassVar[str] = "bc"
+
+    def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
+        """Sequence policies without z."""
+        return ClonedAgent(self, config, dims, seeds)
+
+    def statistic(self, task: Task) -> LearnedStatistic:
+        """None."""
+        return LearnedStatistic(0)
+
+
+@dataclass(frozen=True)
+class DT(SequenceMethod):
+    """Decision Transformer: conditioned on the sum of the feature to the end of the episode."""
+
+    name: ClassVar[str] = "dt"
+    matches: ClassVar[Literal["return"]] = "return"
+    feature: str = "reward"
+    gamma: float = 1.0
+
+    def statistic(self, task: Task) -> InformationStatistic:
+        """The sum, divided by the horizon."""
+        return return_based(task, self.feature, self.gamma)
+
+
+@dataclass(frozen=True)
+class CDT(SequenceMethod):
+    """Categorical Decision Transformer: conditioned on the distribution of the feature over the rest of the episode."""
+
+    name: ClassVar[str] = "cdt"
+    scaling: ClassVar[Scaling] = "histogram"
+    feature: str = "reward"
+    gamma: float = 1.0
+    bins: int = PAPER_BINS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= self.bins <= MOST_BINS:
+            raise HimatchError(f"a histogram that tells anything has 2 to {MOST_BINS} bins, got {self.bins}")
+
+    def statistic(self, task: Task) -> InformationStatistic:
+        """The histogram."""
+        return distribution_based(task, self.feature, self.bins, self.gamma)
+
+
+@dataclass(frozen=True)
+class MomentsDT(SequenceMethod):
+    """Conditioned on the first moments of the feature over the rest of the episode."""
+
+    name: ClassVar[str] = "moments"
+    scaling: ClassVar[Scaling] = "standard"
+    feature: str = "reward"
+    gamma: float = 1.0
+    order: int = 2
+
+    def statistic(self, task: Task) -> InformationStatistic:
+        """Mean, standard deviation, ..."""
+        return moment_based(task, self.feature, self.order, self.gamma)
+
+
+@dataclass(frozen=True)
+class GoalDT(SequenceMethod):
+    """Conditioned on the value of the feature at the end of the episode."""
+
+    name: ClassVar[str] = "goal"
+    scaling: ClassVar[Scaling] = "standard"
+    matches: ClassVar[Literal["goal"]] = "goal"
+    feature: str = "state"
+
+    def statistic(self, task: Task) -> InformationStatistic:
+        """The final value."""
+        return goal_based(task, self.feature)
+
+
+class SequenceAgent(Agent):
+    """K sequence policies conditioned on z as it was relabelled; the losses of :class:`Agent` are theirs."""
+
+    def __init__(self, method: Method, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> None:
+        super().__init__(method, config, dims, seeds)
+        self.policy = SequencePolicy(config, dims.observation, dims.action, dims.z, dims.horizon, len(seeds))
+        self.add_networks()
+        initialize(self, seeds)
+
+    def add_networks(self) -> None:
+        """Networks beside the policy, which are drawn after it."""
+
+
+class ClonedAgent(SequenceAgent):
+    """K sequence policies without z."""
+
+    def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, rollouts: Tensor) -> Conditioner:
+        """Nothing to condition on."""
+        return Conditioner()
+
+    def port(self, statistic: Statistic) -> Port | None:
+        """Nothing to hand over."""
+        return None

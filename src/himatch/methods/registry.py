@@ -1,0 +1,41 @@
+"""Every method by name: the paper's, and those that a user registers."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from himatch.errors import HimatchError
+from himatch.methods.base import Method
+from himatch.methods.bdt import BDT
+from himatch.methods.dtx import DTAE, DTCPC, DTE2E
+from himatch.methods.focal import FOCAL
+from himatch.methods.gdt import BC, CDT, DT, GoalDT, MomentsDT
+from himatch.methods.metabc import MetaBC
+
+METHODS: dict[str, type[Method]] = {
+    cls.name: cls for cls in (BC, DT, CDT, MomentsDT, GoalDT, BDT, DTAE, DTCPC, DTE2E, MetaBC, FOCAL)
+}
+"""Every method by name; ``METHODS["mine"] = Mine`` registers one."""
+
+
+def make_method(name: str, **settings: Any) -> Method:
+    """The method of that name; settings it does not have are refused by name."""
+    if name not in METHODS:
+        raise HimatchError(f"unknown method {name!r}; known are {', '.join(METHODS)}")
+    known = [f.name for f in fields(METHODS[name])]
+    for setting in settings:
+        if setting not in known:
+            raise HimatchError(f"method {name} has no setting {setting!r}; it has {', '.join(known) or 'none'}")
+    return METHODS[name](**settings)
+
+
+def method_spec(method: Method) -> dict[str, Any]:
+    """Plain JSON values for a checkpoint."""
+    return {"name": method.name, **{f.name: getattr(method, f.name) for f in fields(method)}}
+
+
+def method_from_spec(spec: dict[str, Any]) -> Method:
+    """The method that a checkpoint describes."""
+    settings = dict(spec)
+    return make_method(settings.pop("name"), **settings)

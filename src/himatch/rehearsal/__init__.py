@@ -1,0 +1,1 @@
+"""Rehearsal: what this policy really does, found out beforehand on training episodes."""

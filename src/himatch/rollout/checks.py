@@ -1,0 +1,46 @@
+"""Whether a target fits a policy: refused where it cannot, a warning where the data does not cover it."""
+
+from __future__ import annotations
+
+from himatch.errors import TargetError, note
+from himatch.methods.batch import Dims
+from himatch.runs.run import Run
+from himatch.targets import EpisodeReference, Mixture, Target, checked_values
+
+NOTED = 0.05  # part of the rollouts beyond all bins, or of a target beyond all data, that is worth a warning
+
+
+def check_target(run: Run, dims: Dims, target: Target) -> None:
+    """Refuse what this policy cannot be conditioned on: an episode of another task, values that are none."""
+    shown = target.demonstration()
+    if shown is not None and shown.observations.shape[1] != dims.observation:
+        raise TargetError(
+            f"{target.name} shows observations of {shown.observations.shape[1]} numbers, this policy of task "
+            f"{run.task.name} sees {dims.observation}; is it an episode of the right task?"
+        )
+    if run.statistic.matched is not None:
+        checked_values(target, run.reference().context)
+
+
+def note_outside(target: Target, mixture: Mixture | None, reference: EpisodeReference) -> None:
+    """Say so where a target lies outside what the data covers, and what would come nearest."""
+    support = reference.support(target)
+    if support.outside < NOTED or target.demonstration() is not None:
+        return
+    if not len(reference.lengths):
+        note(f"whether {target.name} can be reached is not known: no training episodes")
+        return
+    if target.matches == "distribution":
+        what = f"{support.outside:.0%} of {target.name} lies where no training episode goes"
+        bins = reference.context.bins
+        ranges = ", ".join(f"{low:.3g} to {high:.3g}" for low, high in zip(bins.low, bins.high, strict=True))
+        remedy = f"they have {reference.context.feature.name} from {ranges}"
+        if mixture is not None:
+            away = "what lies beyond all bins in the last"
+            remedy += f", and the nearest mixture of them is {mixture.w1:.3g} away (W1, {away})"
+    else:
+        what = f"{target.name} lies beyond every training episode"
+        reached = reference.totals if target.matches == "return" else reference.finals
+        numbers = ", ".join(f"{x:.4g}" for x in reached[reference.nearest(target).episode])
+        remedy = f"the nearest achievable is {target.matches}({numbers})"
+    note(f"{what}; {remedy}")

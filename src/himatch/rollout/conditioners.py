@@ -1,0 +1,173 @@
+"""The generic conditioners: how a target becomes the z of every step of a rollout.
+
+``nominal`` is the paper: the target's own z_t, whatever was achieved. ``remaining`` is the statistic of what remains of
+the target after what was achieved. ``planned`` projects a histogram on the nearest episode mixture that can be played
+in time and gives each stretch its episode's own z_t: an unseen distribution is out of distribution for the network, its
+projection is not. Methods whose z is no statistic of a feature bring a conditioner of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from himatch.errors import TargetError
+from himatch.methods import Agent, Method
+from himatch.methods.base import ALL, Conditioner, Some
+from himatch.methods.learned import padded, replaced_rows
+from himatch.runs.run import Run
+from himatch.statistics.aggregators import Additive
+from himatch.statistics.information import Statistic
+from himatch.targets import Context, EpisodeReference, Target
+from himatch.targets.distribution import apportion
+from himatch.types import Array
+
+Conditioning = Literal["nominal", "remaining", "planned"]
+CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
+
+
+class Scheduled(Conditioner):
+    """A table of z for each target, ``(n, T, k)``, read by the clock; past its end a target's last row holds."""
+
+    target: Tensor
+
+    def __init__(self, tables: Sequence[Array], target: Tensor) -> None:
+        self.table, self.target = padded(tables, target.device), target
+
+    def z(self, clock: Tensor) -> Tensor:
+        """The row of every rollout's table for its step."""
+        return self.table[self.target, clock.clamp(max=self.table.shape[1] - 1)]
+
+    def take(self, other: Conditioner, rollouts: Some = ALL) -> None:
+        """Put its rows in place of theirs."""
+        assert isinstance(other, type(self))
+        self.table = replaced_rows(self.table, other.table, self.target[0, rollouts], other.target[0])
+
+
+class Remaining(Conditioner):
+    """The target's total over its T steps, minus what was achieved, as the aggregator puts it.
+
+    In double precision: late in an episode little is left of large totals. On a CPU, where features are computed.
+    """
+
+    wants_features = True
+    target: Tensor
+
+    def __init__(self, values: Sequence[Array], aggregator: Additive, target: Tensor) -> None:
+        self.aggregator, self.target = aggregator, target
+        owner = target.cpu().numpy()
+        self.lengths = np.array([[float(len(v))] for v in values])[owner]
+        self.totals = np.stack([aggregator.contributions(v).sum(axis=0) for v in values])[owner]
+        self.whole = np.stack([aggregator(v)[0] for v in values])[owner]
+        self.steps, self.done = np.zeros_like(self.lengths), np.zeros_like(self.totals)
+
+    def reset(self, rollouts: Some = ALL) -> None:
+        """Nothing is achieved yet."""
+        self.steps[:, rollouts] = self.done[:, rollouts] = 0.0
+
+    def achieved(self, phi: Array, rollouts: Some = ALL) -> None:
+        """Add a step."""
+        added = self.aggregator.contributions(phi.reshape(-1, phi.shape[-1]))
+        self.done[:, rollouts] += added.reshape(*phi.shape[:-1], added.shape[1])
+        self.steps[:, rollouts] += 1
+
+    def z(self, clock: Tensor) -> Tensor:
+        """The statistic of what remains; the whole target's once nothing does."""
+        rest = self.aggregator.of_total(self.totals - self.done, self.lengths - self.steps)
+        z = np.where(np.isnan(rest), self.whole, rest)
+        return torch.from_numpy(z.astype(np.float32)).to(self.target.device)
+
+    def take(self, other: Conditioner, rollouts: Some = ALL) -> None:
+        """What these rollouts achieved since their episodes began counts against the new totals too."""
+        assert isinstance(other, type(self))
+        self.lengths[:, rollouts], self.totals[:, rollouts] = other.lengths, other.totals
+        self.whole[:, rollouts] = other.whole
+
+
+def plan(target: Target, reference: EpisodeReference, statistic: Statistic, steps: int) -> Array:
+    """The z table of ``planned``: the mixture's episodes in turn, each with its own z_t."""
+    parts = reference.schedule(target, steps)
+    bins, starts = reference.context.bins, np.concatenate([[0], np.cumsum(reference.lengths)])
+    shares = apportion([share for _, share in parts], steps)
+    ends = np.cumsum(shares)
+    rows: list[Array] = []
+    for (episode, _), end, share in zip(parts, ends, shares, strict=True):
+        clock = np.arange(end - share, end)
+        indices = reference.indices[starts[episode] : starts[episode + 1]]
+        centres = np.array(bins.low) + (indices + 0.5) * bins.widths
+        z = statistic.of_values(centres.astype(np.float32))
+        rows.append(z[np.minimum(clock, len(z) - 1)])
+    return np.concatenate(rows)
+
+
+def make_conditioner(
+    conditioning: Conditioning, run: Run, agent: Agent, targets: Sequence[Target], rollouts: NDArray[np.int64]
+) -> Conditioner:
+    """The conditioner for rollouts ``(K, B)`` of target numbers.
+
+    A conditioning that the policy would ignore is refused, so that no result is called by what was not done.
+    """
+    if conditioning not in CONDITIONINGS:
+        raise TargetError(f"conditioning must be one of {', '.join(CONDITIONINGS)}, got {conditioning!r}")
+    if why := objection(conditioning, run.statistic, agent.method):
+        raise TargetError(why)
+    numbers = torch.from_numpy(rollouts).to(run.normalizers.state_mean.device)
+    own = agent.conditioner(targets, run.normalizers, numbers)
+    if own is not None:
+        return own
+    reference = run.reference()
+    return of_statistic(conditioning, run.statistic, targets, reference.context, numbers, reference)
+
+
+def of_statistic(
+    conditioning: Conditioning,
+    statistic: Statistic,
+    targets: Sequence[Target],
+    frame: Context,
+    rollouts: Tensor,
+    reference: EpisodeReference | None = None,
+) -> Conditioner:
+    """The conditioner of a fixed statistic, for rollouts ``(K, B)`` of target numbers."""
+    if conditioning == "planned":
+        if reference is None:
+            raise TargetError("planned conditioning needs the training episodes, which this run does not hold")
+        return Scheduled(_of_each(lambda t: plan(t, reference, statistic, len(t.values(frame))), targets), rollouts)
+    if conditioning == "remaining" and statistic.additive is not None:
+        return Remaining(_of_each(lambda t: t.values(frame), targets), statistic.additive, rollouts)
+    return Scheduled(_of_each(lambda t: statistic.of_values(t.values(frame)), targets), rollouts)
+
+
+def objection(conditioning: str, statistic: Statistic, method: Method) -> str | None:
+    """Why a policy would ignore a conditioning; ``None`` where it would not."""
+    if conditioning == "nominal":
+        return None
+    if statistic.matched is None:
+        return (
+            f"{conditioning} conditioning is for policies that are conditioned on a statistic of a feature, and "
+            f"{method.name} is not; use nominal"
+        )
+    if conditioning == "planned":
+        other = "planned conditioning lays out histograms; this policy is conditioned on another statistic"
+        return None if statistic.binned else other
+    if statistic.additive is None:
+        return (
+            f"remaining conditioning takes what was achieved from a total, and the statistic {statistic.kind!r} has "
+            "none; use nominal"
+        )
+    if statistic.gamma != 1.0:
+        return "remaining conditioning subtracts what was achieved, which needs gamma 1"
+    return None
+
+
+def _of_each(found: Callable[[Target], Array], targets: Sequence[Target]) -> list[Array]:
+    """What is found of every target; of one that is given several times only once, for a plan takes its time."""
+    known: dict[int, Array] = {}
+    for target in targets:
+        if id(target) not in known:
+            known[id(target)] = found(target)
+    return [known[id(target)] for target in targets]

@@ -1,0 +1,57 @@
+"""The content of ``run.json``: what was trained, on what, with what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from himatch._runtime.tensors import versions
+from himatch.data import Split
+from himatch.methods import Method, method_spec
+from himatch.methods.batch import Dims
+from himatch.networks.transformer import ModelConfig
+from himatch.runs.task_spec import task_spec
+from himatch.statistics.information import Statistic
+
+
+def describe(
+    method: Method,
+    model: ModelConfig,
+    train: Mapping[str, Any],
+    dims: Dims,
+    seeds: tuple[int, ...],
+    best: str,
+    statistic: Statistic,
+    split: Split,
+) -> dict[str, Any]:
+    """The description of a run that is trained on a split; ``best`` says what selects the best weights."""
+    data = split.train
+    description = {
+        "method": method_spec(method),
+        "model": asdict(model),
+        "train": dict(train),
+        "widths": asdict(dims),
+        "seeds": list(seeds),
+        "best": best,
+        "task": task_spec(data.task),
+        "statistic": statistic.spec(),
+        "data": {
+            "source": data.name,
+            "env_id": data.env_id,
+            "hash": data.content_hash,
+            "episodes": len(data),
+            "steps": data.steps,
+            "columns": {"observations": data.observation_names, "actions": data.action_names},
+        },
+        "split": {
+            "name": split.name,
+            "groups": list(split.groups),
+            "train": split.train_index.tolist(),
+            "held_out": split.held_out_index.tolist(),
+        },
+        "versions": versions(),
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(description))
+    return plain

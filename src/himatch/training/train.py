@@ -1,0 +1,108 @@
+"""Training, on one screen: sample, update, log, validate, save."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from torch import Tensor
+
+from himatch._runtime.devices import seeded
+from himatch._runtime.progress import interruptible, progress_bar
+from himatch.runs.folder import RunFolder
+from himatch.training.checkpoint import VALIDATION_WINDOWS, Checkpoint, Clock
+from himatch.training.config import TrainConfig
+from himatch.training.metrics import plot_losses, tracking
+from himatch.training.plan import Plan
+from himatch.training.sampler import DeviceSampler, make_sampler
+from himatch.training.update import Update
+
+SAVE_EVERY = 60.0  # seconds between checkpoints
+VALIDATIONS, FEWEST_VALIDATIONS = 50, 5  # rows in the metrics file of a whole run, and of a short one
+SHARE = 8  # windows that a short run trains on for each it validates on, which takes a third of the time
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was stopped by a signal, after saving."""
+
+
+def train(plan: Plan, *, stream: bool | None = None, quiet: bool = False) -> RunFolder:
+    """Train as planned, to the end or to the signal that interrupts; the run folder."""
+    folder, device = plan.folder, plan.device
+    try:
+        with folder.attempt(), seeded(plan.seeds[0], device), plan.relabelled() as (z, validation_z):
+            agent = plan.method.build(plan.model, plan.dims, plan.seeds).to(device)
+            state = folder.training_state()
+            folder.clear()
+            if not folder.begun:
+                plan.write()
+            normalizers = plan.normalizers(z)
+            folder.write_normalizers(normalizers.tensors())
+            sampler = make_sampler(plan.train, z, plan.spec, normalizers, device, stream=stream)
+            validation = None
+            if len(plan.validation) and plan.validation.lengths.max() >= plan.spec.context:
+                validation = DeviceSampler(plan.validation, validation_z, plan.spec, normalizers, device)
+            reached, clock = (-1, Clock()) if state is None else (int(state["phase"]), Clock(float(state["seconds"])))
+            with tracking(plan.trackers, folder, plan.describe()) as trackers:
+                for number, stage in enumerate(plan.stages):
+                    if stage.part is not None and number < reached:  # its weights come with those of the stage reached
+                        agent.freeze(stage.part)
+                        continue
+                    update = Update(agent, sampler, stage, plan.config, device)
+                    stored = state if number == reached else None
+                    checkpoint = Checkpoint(plan, number, update, stored, clock, trackers)
+                    if not stage.context_steps:  # whatever embeds episodes is frozen by now
+                        for given in (sampler, validation):
+                            if given is not None:
+                                given.relabel(agent)
+                    _run_stage(plan, update, checkpoint, validation, quiet=quiet)
+                    if stage.part is not None:
+                        update.flat.release()
+                        agent.freeze(stage.part)
+                        agent.finish(stage.part, agent.embed(sampler.normalizers, plan.train))
+    finally:
+        if folder.begun:
+            plot_losses(folder, plan.seeds)  # whoever stops a training wants to see how far it came
+    return folder
+
+
+def _run_stage(
+    plan: Plan, update: Update, checkpoint: Checkpoint, validation: DeviceSampler | None, *, quiet: bool
+) -> None:
+    """Sample, update, log, validate and save until the stage is over or a signal comes."""
+    stage, steps, stack = update.stage, update.stage.steps, len(plan.seeds)
+    every = validate_every(update.config)
+    pending: list[Tensor] = []
+    saved, first = time.perf_counter(), update.step
+    started: float | None = None
+    what = "training" if stage.part is None else f"{stage.part} of"
+    title = f"{what} {plan.method.name}" + (f" x{stack}" if stack > 1 else "")
+    with interruptible() as stopped:  # around the last save too: a second SIGTERM must not cost what was trained
+        with progress_bar(title, steps, update.step, quiet=quiet) as bar:
+            due = (update.step // every + 1) * every
+            for losses in update.run(steps):
+                checkpoint.require("the loss", losses.isfinite())
+                pending.append(losses)
+                if started is None:  # the rate leaves out what compiling took
+                    first, started = update.step, time.perf_counter()
+                rate = (update.step - first) / max(time.perf_counter() - started, 1e-9)
+                bar(update.step, rate, f"loss {float(losses[-1].mean()):.4f}")
+                if update.step >= min(due, steps):
+                    checkpoint.log(torch.cat(pending).mean(0), rate, validation)
+                    pending, due = [], (update.step // every + 1) * every
+                if stopped.is_set():
+                    break
+                if time.perf_counter() - saved > SAVE_EVERY:
+                    checkpoint.save()
+                    saved = time.perf_counter()
+        checkpoint.save()
+    if stopped.is_set():
+        done = update.step == steps and stage.part is None
+        how = "which was the last" if done else "continue with --resume"
+        raise Interrupted(f"stopped at step {update.step} of {steps}; everything is saved in {plan.folder}, {how}")
+
+
+def validate_every(config: TrainConfig) -> int:
+    """Steps between validations: those of a short run are fewer, not coarser, since they select the checkpoint."""
+    worthwhile = SHARE * VALIDATION_WINDOWS // config.batch_size
+    return max(1, config.steps // VALIDATIONS, min(worthwhile, config.steps // FEWEST_VALIDATIONS))
