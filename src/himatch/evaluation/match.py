@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -21,6 +22,7 @@ from himatch.simulation.replay import Replay
 from himatch.statistics.information import InformationStatistic
 from himatch.targets import Context, EpisodeReference, Mixture, Target, checked_values
 from himatch.tasks import Task
+from himatch.viz.encoder import check_writable
 
 if TYPE_CHECKING:
     from himatch.policy import Policy
@@ -207,6 +209,12 @@ def replay_for(policy: Policy, env: Environment | None, seed: int) -> Replay:
     """How the first rollout of every target is played again."""
     task, make_env = _environment(policy, env)
     return Replay(task, EVALUATION_SEED + seed * 1_000_000, make_env)
+
+
+def check_video(path: Path, policy: Policy, env: Environment | None = None) -> None:
+    """Refuse what could not be filmed or written, before anybody waits for rollouts."""
+    check_writable(path)
+    replay_for(policy, env, 0).check()
 
 
 def _environment(policy: Policy, env: Environment | None) -> tuple[Task, MakeEnv | None]:

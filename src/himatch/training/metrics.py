@@ -8,10 +8,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from himatch._runtime.files import add_row, new_file, read_rows, write_rows
+from himatch._runtime.files import add_row, read_rows, write_rows
 from himatch._runtime.tensors import read_facts
 from himatch.errors import HimatchError, note, one_line
 from himatch.runs.folder import BEST, METRICS, TENSORBOARD, read_run, seed_folder
+from himatch.viz import losses
+from himatch.viz.losses import LossCurve
 
 TRACKERS = ("tensorboard", "wandb", "trackio")
 
@@ -139,26 +141,5 @@ def best_weights(run: Path, seeds: tuple[int, ...]) -> str:
 
 def plot_losses(run: Path, seeds: tuple[int, ...]) -> Path | None:
     """Draw training and validation loss of every seed into ``loss.png``."""
-    rows = {seed: read_rows(seed_folder(run, seed) / METRICS) for seed in seeds}
-    if not any(rows.values()):
-        return None
-    from matplotlib.figure import Figure  # slow to import
-
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    axis = figure.subplots()
-    for i, (seed, points) in enumerate(rows.items()):
-        color = f"C{i % 10}"
-        axis.plot([p["step"] for p in points], [p["loss"] for p in points], color=color, label=f"seed {seed}")
-        checked = [p for p in points if "validation" in p]
-        axis.plot([p["step"] for p in checked], [p["validation"] for p in checked], color=color, linestyle="--")
-    positive = all(p["loss"] > 0 for points in rows.values() for p in points)  # a log-likelihood may not be
-    axis.set(xlabel="steps", ylabel="action loss (dashed: validation)", title=run.name)
-    axis.set_yscale("log" if positive else "linear")
-    axis.grid(alpha=0.25)
-    axis.spines[["top", "right"]].set_visible(False)
-    if len(seeds) <= 10:
-        axis.legend(frameon=False)
-    path = run / "loss.png"
-    with new_file(path) as partial:
-        figure.savefig(partial, dpi=120)
-    return path
+    curves = [LossCurve.of_rows(f"seed {seed}", read_rows(seed_folder(run, seed) / METRICS)) for seed in seeds]
+    return losses.plot_losses(curves, run.name, run / "loss.png")
