@@ -12,6 +12,7 @@ from himatch.evaluation.result import MatchResult
 from himatch.policy import Policy
 from himatch.quickstart.findings import Findings
 from himatch.reproduce.report.document import block, document, figure
+from himatch.reproduce.report.figures.histograms import short_name
 from himatch.runs.folder import METRICS, seed_folder
 from himatch.viz.histogram_grid import HistogramPanel, RolloutLine, histogram_grid
 from himatch.viz.losses import LossCurve, loss_figure
@@ -72,10 +73,11 @@ def _panels(findings: Findings) -> Picture:
     """Targets as rows, policies as columns."""
     drawn = histogram_grid(
         [[_panel(results[i]) for results in findings.results.values()] for i in range(len(findings.targets))],
-        [name.replace("+", "\n+ ").replace("held-out ", "held-out\n") for name in findings.targets],
+        [short_name(name).replace("held-out ", "held-out\n") for name in findings.targets],
         [name.replace(", ", ",\n") for name in findings.results],
         "x-velocity [m/s]",
-        one_range=True,
+        one_x=True,
+        panel=(1.6, 1.05),
     )
     return picture(drawn, "panels", "Targets (grey) and rollouts (blue). The number is W₁.")
 

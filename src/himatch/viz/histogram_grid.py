@@ -56,14 +56,15 @@ def histogram_grid(
     columns: Sequence[str],
     feature: str,
     *,
-    one_range: bool = False,
+    one_x: bool = False,
+    one_y: bool = False,
     legend: bool = False,
     panel: tuple[float, float] = PANEL,
     labels: tuple[float, float] = LABELS,
 ) -> Figure:
     """Panels with titles above the columns and names beside the rows; holes are empty axes.
 
-    The panels of a row are compared and share their ranges; with ``one_range`` all panels do.
+    The panels of a row are compared and share their ranges; with ``one_x`` and ``one_y`` all panels do.
     """
     with style(PAGE):
         figure = blank(panel[0] * len(columns) + labels[0], panel[1] * len(rows) + labels[1])
@@ -72,13 +73,13 @@ def histogram_grid(
             for axis, shown in zip(line, panels, strict=True):
                 if shown is not None:
                     _draw(axis, shown)
-            if not one_range:
-                _limit(line, panels)
             line[0].set_ylabel(name)
         for axis, title in zip(axes[0], columns, strict=True):
             axis.set_title(title)
-        if one_range:
-            _limit(list(axes.flat), [shown for panels in grid for shown in panels])
+        everything = [shown for panels in grid for shown in panels]
+        for line, panels in zip(axes, grid, strict=True):
+            _limit(line, everything if one_x else panels, everything if one_y else panels)
+        if one_x:
             for axis in axes[:-1].flat:
                 axis.tick_params(labelbottom=False)
         if legend:
@@ -95,11 +96,15 @@ def _draw(axis: Axes, panel: HistogramPanel) -> None:
         axis.text(0.99, 0.97, panel.remark, transform=axis.transAxes, ha="right", va="top", fontsize=7)
 
 
-def _limit(axes: Sequence[Axes], panels: Sequence[HistogramPanel | None]) -> None:
+def _limit(axes: Sequence[Axes], across: Sequence[HistogramPanel | None], up: Sequence[HistogramPanel | None]) -> None:
     """One range for panels that are compared, with room for the remark."""
-    drawn = [shares for panel in panels if panel is not None for shares in panel.drawn]
-    top, bounds = max(float(shares.density.max()) for shares in drawn), span(drawn)
+    bounds = span(_drawn(across))
+    top = max(float(shares.density.max()) for shares in _drawn(up))
     for axis in axes:
         feature_axis_only(axis)
         axis.set_xlim(*bounds)
         axis.set_ylim(0, 1.22 * top)
+
+
+def _drawn(panels: Sequence[HistogramPanel | None]) -> list[BinShares]:
+    return [shares for panel in panels if panel is not None for shares in panel.drawn]

@@ -46,7 +46,8 @@ def synthetic_panels(table: Table) -> list[Picture]:
             [_wrapped(method.name) for method in methods],
             [short_name(target.name) for target in targets],
             _feature(table),
-            one_range=True,
+            one_x=True,
+            one_y=True,
         )
         caption = f"{task}: the paper's synthetic targets (grey, in the listed order) and rollouts (blue). {NUMBER}"
         pictures.append(picture(figure, _name(table, task), caption + _of_many(methods, table)))
