@@ -53,6 +53,6 @@ def no_opengl(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def painted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Robots are painted, no OpenGL is asked for."""
+    """Robots are painted, without OpenGL."""
     monkeypatch.setattr("himatch.simulation.replay.RobotView", PaintedView)
     monkeypatch.setattr("himatch.simulation.replay.opengl_backend", lambda: "none")

@@ -4,7 +4,6 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ import himatch as hm
 from himatch.errors import HimatchError, HimatchWarning
 from himatch.quickstart import stages
 from himatch.training import loop
-from himatch.viz.film import clip
 
 
 def test_quickstart_interrupted_continued_and_again(
@@ -38,7 +36,7 @@ def test_quickstart_interrupted_continued_and_again(
 
     monkeypatch.setattr(stages, "ROLLOUTS", 1)
     monkeypatch.setattr(stages, "progress_bar", bar)
-    monkeypatch.setattr(stages, "clip", partial(clip, seconds=0.1))
+    monkeypatch.setattr(stages, "SECONDS", 0.1)
     with pytest.raises(KeyboardInterrupt, match="the same command goes on"):
         stages.run_quickstart(tmp_path, episodes=16, steps=4)
     assert done == 2

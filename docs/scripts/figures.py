@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import himatch as hm
@@ -20,23 +19,10 @@ from himatch.evaluation.result import MatchResult
 from himatch.policy import Policy
 from himatch.rollout.conditioning import make_feed
 from himatch.statistics.information import InformationStatistic
+from himatch.viz.style import DARK, FILE, RED, ROLLOUT, BinShares, blank, rollout_line, save, style, target_area
 
 PICTURES = Path(__file__).parent.parent / "pictures"
-TARGET, ROLLOUT, OTHER = "#9aa0a6", "#1a73e8", "#d95f02"
 TWO_MODES = "0.5*normal(0.6,0.1) + 0.5*normal(2.2,0.1)"
-
-
-def save(figure: Figure, name: str) -> None:
-    """Write a picture and say so."""
-    PICTURES.mkdir(exist_ok=True)
-    figure.savefig(PICTURES / name, dpi=120)
-    print(f"written to {PICTURES / name}")
-
-
-def plain(axis: Axes, **labels: str) -> None:
-    """No box around the axes."""
-    axis.set(**labels)
-    axis.spines[["top", "right"]].set_visible(False)
 
 
 def heat(axis: Axes, z: NDArray[np.float32], bins: hm.Bins) -> None:
@@ -46,33 +32,33 @@ def heat(axis: Axes, z: NDArray[np.float32], bins: hm.Bins) -> None:
 
 
 def statistics(episode: hm.Trajectory, data: hm.TrajectoryDataset) -> None:
-    """What DT, CDT, moments and goal are told at every step of one episode."""
+    """What DT, CDT, moments and goal are conditioned on at every step of one episode."""
     task, phi = data.task, episode.observations[:, 8]
-    told = {
+    z = {
         "sum": hm.return_based(task, "x_velocity")(episode)[:, 0],
         "mean": hm.moment_based(task, "x_velocity").fit(data)(episode),
         "goal": hm.goal_based(task, "x_velocity")(episode)[:, 0],
     }
     histogram = hm.distribution_based(task, "x_velocity").fit([episode])
-    figure = Figure(figsize=(8, 8.6), layout="constrained")
+    figure = blank(8, 8.6)
     axes = figure.subplots(4, 1, sharex=True)
     axes[0].plot(phi, color="black", lw=1)
-    plain(axes[0], ylabel="x velocity", title="one episode: slow, then fast (two agents' episodes, joined)")
-    axes[1].plot(told["sum"], color=ROLLOUT)
-    plain(axes[1], ylabel="sum / horizon", title="told to DT: the sum of what is still to come")
+    axes[0].set(ylabel="x velocity", title="one episode: slow, then fast (two agents' episodes, joined)")
+    axes[1].plot(z["sum"], color=ROLLOUT)
+    axes[1].set(ylabel="sum / horizon", title="z of DT: the sum of what is still to come")
     heat(axes[2], histogram(episode), histogram.aggregator.bins)  # type: ignore[attr-defined]
-    plain(axes[2], ylabel="x velocity", title="told to CDT: the distribution of what is still to come, a column a step")
-    mean, spread = told["mean"].T
+    axes[2].set(ylabel="x velocity", title="z of CDT: the distribution of what is still to come, a column a step")
+    mean, spread = z["mean"].T
     axes[3].fill_between(np.arange(len(mean)), mean - spread, mean + spread, color=ROLLOUT, alpha=0.25, lw=0)
     axes[3].plot(mean, color=ROLLOUT, label="moments: mean, with one deviation")
-    axes[3].plot(told["goal"], color=OTHER, label="goal: the last value")
-    plain(axes[3], xlabel="step t", ylabel="x velocity", title="told to moments and to goal")
-    axes[3].legend(frameon=False, loc="lower right")
+    axes[3].plot(z["goal"], color=RED, label="goal: the last value")
+    axes[3].set(xlabel="step t", ylabel="x velocity", title="z of moments and of goal")
+    axes[3].legend(loc="lower right")
     for axis in axes:
         axis.title.set_fontsize(10)
         axis.title.set_horizontalalignment("left")
         axis.title.set_x(0.0)
-    save(figure, "statistics.png")
+    print("written to", save(figure, PICTURES / "statistics.png"))
 
 
 def distance(policy: Policy, result: MatchResult) -> None:
@@ -84,38 +70,38 @@ def distance(policy: Policy, result: MatchResult) -> None:
     rolled = bins.histogram(result.pooled(0))[0]
     mixture = reference.mixture(target)
     chosen = [reference.histograms[e, 0] * share for e, share in mixture.weights.items()]
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
+    figure = blank(10, 3.2)
     left, middle, right = figure.subplots(1, 3)
-    left.stairs(wanted / width, edges, fill=True, color=TARGET, alpha=0.55, label="target")
-    left.stairs(rolled / width, edges, color=ROLLOUT, lw=1.6, label="rollouts, nominal")
-    plain(left, xlabel="x velocity", ylabel="density", title="histograms")
-    left.legend(frameon=False, loc="upper left")
+    target_area(left, BinShares(edges, wanted))
+    rollout_line(left, BinShares(edges, rolled), width=1.6, label="rollouts, nominal")
+    left.set(xlabel="x velocity", ylabel="density", title="histograms")
+    left.legend(loc="upper left")
     centres = bins.centers[0]
-    middle.fill_between(centres, np.cumsum(wanted), np.cumsum(rolled), color=OTHER, alpha=0.3, lw=0)
-    middle.plot(centres, np.cumsum(wanted), color="#5f6368")
+    middle.fill_between(centres, np.cumsum(wanted), np.cumsum(rolled), color=RED, alpha=0.3, lw=0)
+    middle.plot(centres, np.cumsum(wanted), color=DARK)
     middle.plot(centres, np.cumsum(rolled), color=ROLLOUT)
     w1 = float(wasserstein_bins(wanted, rolled, width))
-    plain(middle, xlabel="x velocity", title=f"cumulative: the area between is W1 = {w1:.2f}")
+    middle.set(xlabel="x velocity", title=f"cumulative: the area between is W1 = {w1:.2f}")
     base = np.zeros_like(wanted)
     for number, part in enumerate(chosen):
         top = base + part
         right.stairs(top / width, edges, baseline=base / width, fill=True, color=f"C{number % 10}", alpha=0.5)
         base = top
-    right.stairs(wanted / width, edges, color="#5f6368", lw=1.4, label="target")
-    right.legend(frameon=False, loc="upper left")
-    plain(right, xlabel="x velocity", title=f"{len(chosen)} episodes, mixed: W1 = {mixture.w1:.2f}")
+    right.stairs(wanted / width, edges, color=DARK, lw=1.4, label="target")
+    right.legend(loc="upper left")
+    right.set(xlabel="x velocity", title=f"{len(chosen)} episodes, mixed: W1 = {mixture.w1:.2f}")
     for axis in (left, middle, right):
         axis.title.set_fontsize(10)
         axis.set(xlim=(-0.5, 3.0))
-    save(figure, "distance.png")
+    print("written to", save(figure, PICTURES / "distance.png"))
 
 
 def conditioning(policy: Policy, results: dict[str, MatchResult]) -> None:
-    """What the policy is told under each conditioning, and what the first rollout does."""
+    """The z of each conditioning, and what the first rollout does."""
     statistic, reference = policy.statistic, policy.reference()
     assert isinstance(statistic, InformationStatistic)
     bins, target = reference.context.bins, hm.parse_target(TWO_MODES)
-    figure = Figure(figsize=(10, 3.4), layout="constrained")
+    figure = blank(10, 3.4)
     for axis, (name, result) in zip(figure.subplots(1, 3, sharey=True), results.items(), strict=True):
         feed = make_feed(
             name,  # type: ignore[arg-type]
@@ -135,11 +121,11 @@ def conditioning(policy: Policy, results: dict[str, MatchResult]) -> None:
             table.append(z[0, 0].numpy().copy())
             feed.achieved(phi[None, None])
         heat(axis, np.array(table), bins)
-        axis.plot(done[:, 0], color=OTHER, lw=1.2)
-        plain(axis, xlabel="step t", title=f"{name}: W1 = {result.w1:.2f}")
+        axis.plot(done[:, 0], color=RED, lw=1.2)
+        axis.set(xlabel="step t", title=f"{name}: W1 = {result.w1:.2f}")
         axis.set(ylim=(-0.5, 3.0))
     figure.axes[0].set(ylabel="x velocity")
-    save(figure, "conditioning.png")
+    print("written to", save(figure, PICTURES / "conditioning.png"))
 
 
 def main() -> None:
@@ -154,9 +140,10 @@ def main() -> None:
         slow, fast = (next(t for t in data if t.label == label) for label in ("0.6", "2.2"))
         from himatch.types import concatenate
 
-        statistics(concatenate(slow[:100], fast[100:]), data)
-        distance(policy, results["nominal"])
-        conditioning(policy, results)
+        with style(FILE):
+            statistics(concatenate(slow[:100], fast[100:]), data)
+            distance(policy, results["nominal"])
+            conditioning(policy, results)
 
 
 if __name__ == "__main__":

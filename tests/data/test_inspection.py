@@ -11,9 +11,9 @@ from rich.console import Console
 
 import himatch as hm
 from himatch.data.inspection import inspect_dataset, show_report
+from himatch.data.inspection.plot import plot_report
 from himatch.data.inspection.table import sparkline
 from himatch.errors import HimatchError
-from himatch.viz.dataset_plot import plot_report
 
 
 def test_the_numbers_are_those_of_the_data(hopper: hm.TrajectoryDataset) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import imageio_ffmpeg
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -59,7 +59,7 @@ def program(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     fake = folder / "ffmpeg"
     fake.write_text(f"#!{sys.executable}\nimport json, pathlib, sys\n{text}\n")
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(fake))
     return fake
 
 
@@ -96,11 +96,22 @@ def test_a_mistake_while_drawing_ends_ffmpeg_and_leaves_nothing(
     assert [file.name for file in tmp_path.iterdir()] == ["bin"]
 
 
-def test_a_real_ffmpeg(tmp_path: Path) -> None:
-    if shutil.which("ffmpeg") is None:
-        pytest.skip("ffmpeg is not installed")
+def test_the_ffmpeg_that_comes_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IMAGEIO_FFMPEG_EXE", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))  # no other one
     path = write_video(tmp_path / "bar.mp4", pictures(8), 20.0)
-    command = ["ffmpeg", "-loglevel", "error", "-i", str(path), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    command = [
+        imageio_ffmpeg.get_ffmpeg_exe(),
+        "-loglevel",
+        "error",
+        "-i",
+        str(path),
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "rgb24",
+        "-",
+    ]
     raw = subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
     seen = np.frombuffer(raw, np.uint8).reshape(-1, *SIZE, 3).astype(int)
     assert np.abs(seen - np.array(list(pictures(8)))).mean() < 8
@@ -110,7 +121,24 @@ def test_what_cannot_be_written_is_said_before(tmp_path: Path, monkeypatch: pyte
     for name in ("film.avi", "film", "film.mp4.txt"):
         with pytest.raises(HimatchError, match=r"ends in \.mp4, \.gif or \.webp"):
             check_writable(tmp_path / name)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     check_writable(tmp_path / "film.gif")
-    with pytest.raises(HimatchError, match=r"needs the program ffmpeg.*install it, or choose a \.gif"):
+    needed = r'\.mp4 needs the extra video: pip install "himatch\[video\]", or choose a \.gif$'
+    with pytest.raises(HimatchError, match=needed):
         check_writable(tmp_path / "film.mp4")
+
+
+def test_a_platform_without_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise RuntimeError("No ffmpeg exe could be found.")
+
+    monkeypatch.setattr(imageio_ffmpeg, "get_ffmpeg_exe", missing)
+    with pytest.raises(HimatchError, match=r"No ffmpeg exe could be found.*choose a \.gif"):
+        check_writable(tmp_path / "film.mp4")
+
+
+def test_a_program_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(tmp_path / "nowhere"))
+    with pytest.raises(HimatchError, match=r"nowhere cannot be started.*choose a \.gif"):
+        write_video(tmp_path / "bar.mp4", pictures(3), 20.0)
+    assert not list(tmp_path.iterdir())

@@ -16,7 +16,7 @@ import himatch as hm
 from himatch.errors import HimatchWarning
 from himatch.evaluation.result import MatchResult
 from himatch.policy import Policy
-from himatch.viz.charts import Course, Histogram, Plane
+from himatch.viz.charts import CourseChart, HistogramChart, MapChart
 from himatch.viz.film import LARGE, SMALL
 from himatch.viz.panel import Panel, _lines, _text
 
@@ -40,7 +40,7 @@ def result(policy: Policy) -> MatchResult:
 
 
 def panel_of(result: MatchResult) -> Panel:
-    return Panel(result, 0.008, LARGE.panel, LARGE.dpi)
+    return Panel(result.rollout_picture, 0.008, LARGE.panel, LARGE.dpi)
 
 
 def texts(panel: Panel, step: int) -> list[str]:
@@ -49,14 +49,14 @@ def texts(panel: Panel, step: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "asked", ["0.5*normal(0.2,0.1) + 0.5*normal(0.6,0.1)", np.linspace(0.0, 0.8, 30), np.linspace(0.0, 0.8, 5000)]
+    "target", ["0.5*normal(0.2,0.1) + 0.5*normal(0.6,0.1)", np.linspace(0.0, 0.8, 30), np.linspace(0.0, 0.8, 5000)]
 )
-def test_counts_grow_into_the_rollouts_histogram(asked: Any, policy: Policy) -> None:
+def test_counts_grow_into_the_rollouts_histogram(target: Any, policy: Policy) -> None:
     """A whole rollout has the steps of the target, however many samples it is compared with."""
-    result = policy.match(asked, episodes=2)
+    result = policy.match(target, episodes=2)
     panel, phi = panel_of(result), result.features[0][0][:, 0]
     (chart,) = panel._charts
-    assert isinstance(chart, Histogram)
+    assert isinstance(chart, HistogramChart)
     bins = result.frame.bins
     for step in (0, 4, len(phi) - 1):
         panel.draw(step)
@@ -82,12 +82,12 @@ def test_the_number_is_w1_of_the_steps_so_far(policy: Policy) -> None:
 
 @pytest.mark.parametrize("form", [LARGE, SMALL])
 def test_what_moves_is_drawn_as_the_whole_figure_would_be(result: MatchResult, form: Any) -> None:
-    panel = Panel(result, 0.008, form.panel, form.dpi)
+    panel = Panel(result.rollout_picture, 0.008, form.panel, form.dpi)
     first, later = panel.draw(3), panel.draw(len(result.example) - 1)
     assert first.shape == (form.panel[1], form.panel[0], 3)
     np.testing.assert_array_equal(panel.draw(3), first)  # nothing of the later picture is left
     assert (first != later).any(axis=2).sum() > 500
-    whole = Panel(result, 0.008, form.panel, form.dpi)
+    whole = Panel(result.rollout_picture, 0.008, form.panel, form.dpi)
     whole.draw(3)
     for artist in whole._moving:
         artist.set_animated(False)
@@ -102,7 +102,7 @@ def test_two_dimensions_are_a_map(tmp_path: Path) -> None:
     result = policy.match("joint(normal(0.3,0.1), normal(0,0.1))", episodes=1)
     panel, phi = panel_of(result), result.features[0][0]
     (chart,) = panel._charts
-    assert isinstance(chart, Plane)
+    assert isinstance(chart, MapChart)
     panel.draw(6)
     np.testing.assert_allclose(np.transpose(chart._past.get_data()), phi[:7])
     np.testing.assert_allclose(np.ravel(chart._now.get_data()), phi[6])
@@ -121,12 +121,12 @@ def policy_demo(policy: Policy) -> hm.Trajectory:
     return policy.match(np.zeros((40, policy.reference().context.bins.dimensions)), episodes=1).example
 
 
-def test_a_return_is_what_was_earned_against_what_was_asked(tmp_path: Path) -> None:
+def test_a_return_is_what_was_earned_against_the_target(tmp_path: Path) -> None:
     result = hopping(tmp_path, hm.DT()).match("return(1500)", episodes=1)
     panel, rewards = panel_of(result), result.example.rewards
     assert rewards is not None
     (chart,) = panel._charts
-    assert isinstance(chart, Course)
+    assert isinstance(chart, CourseChart)
     last = len(rewards) - 1
     assert texts(panel, last)[:2] == [f"{rewards.sum(dtype=np.float64):,.0f}", "1,500"]
     np.testing.assert_allclose(chart._line.get_ydata(), np.cumsum(rewards, dtype=np.float64))
@@ -137,7 +137,7 @@ def test_a_goal_is_the_value_against_the_goal(tmp_path: Path) -> None:
     result = hopping(tmp_path, hm.GoalDT("height")).match("goal(1.2)", episodes=1)
     panel, phi = panel_of(result), result.features[0][0][:, 0]
     (chart,) = panel._charts
-    assert isinstance(chart, Course)
+    assert isinstance(chart, CourseChart)
     assert float(texts(panel, 4)[0]) == pytest.approx(phi[4], abs=0.01)
     np.testing.assert_allclose(chart._line.get_ydata(), phi[:5])
 

@@ -18,8 +18,9 @@ from PIL import Image
 
 import himatch as hm
 from himatch.errors import HimatchError, HimatchWarning, SimulationError
+from himatch.evaluation.match import check_video
 from himatch.policy import Policy
-from himatch.viz.film import LARGE, SMALL, _stretches, check_video, clip, fitted
+from himatch.viz.film import LARGE, SMALL, _stretches, fitted
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +41,12 @@ def test_the_first_rollout_is_filmed_in_real_time(
 ) -> None:
     painted(monkeypatch)
     result = policy.match("normal(0.3,0.1)", episodes=2, seed=4)
-    told: list[tuple[int, int]] = []
-    path = result.video(tmp_path / "hop.gif", progress=lambda done, total: told.append((done, total)))
+    reported: list[tuple[int, int]] = []
+    path = result.video(tmp_path / "hop.gif", progress=lambda done, total: reported.append((done, total)))
     stride, last = SMALL.stride(0.008), len(result.example) - 1
     assert stride == 10
     count = len({*range(0, last, stride), last})
-    assert told == [(done, count) for done in range(1, count + 1)]
+    assert reported == [(done, count) for done in range(1, count + 1)]
     with Image.open(path) as moving:
         assert moving.size == (SMALL.robot[0] + SMALL.panel[0], SMALL.robot[1])
         assert moving.n_frames == count  # type: ignore[attr-defined]
@@ -88,11 +89,11 @@ def test_clips_are_small_or_refused(policy: Policy, tmp_path: Path, monkeypatch:
     with monkeypatch.context() as patch:
         no_opengl(patch)
         with pytest.raises(SimulationError, match="there is no OpenGL here"):
-            clip(result, tmp_path / "clip.webp")
+            result.clip(tmp_path / "clip.webp")
     assert not list(tmp_path.iterdir())
     painted(monkeypatch)
-    best = clip(result, tmp_path / "best.webp", seconds=0.1)
-    small = clip(result, tmp_path / "small.webp", seconds=0.1, largest=1)
+    best = result.clip(tmp_path / "best.webp", seconds=0.1)
+    small = result.clip(tmp_path / "small.webp", seconds=0.1, largest=1)
     assert small.stat().st_size < best.stat().st_size
     with Image.open(best) as moving:
         assert moving.size == (LARGE.robot[0] + LARGE.panel[0], LARGE.robot[1])
@@ -115,10 +116,10 @@ def test_a_result_without_an_environment(policy: Policy, tmp_path: Path) -> None
 
 def test_checks_before_the_rollouts(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     painted(monkeypatch)
-    check_video(Path("film.gif"), policy)
-    check_video(Path("film.gif"), policy, lambda: gymnasium.make("Hopper-v5"))
+    check_video(Path("film.gif"), policy.run)
+    check_video(Path("film.gif"), policy.run, lambda: gymnasium.make("Hopper-v5"))
     with pytest.raises(HimatchError, match="ends in"):
-        check_video(Path("film.mov"), policy)
+        check_video(Path("film.mov"), policy.run)
 
 
 # -- as a user does it --------------------------------------------------------------------------------------------
@@ -144,13 +145,13 @@ def test_the_command(run: Run, run_folder: Path, tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("hop.gif", "apt-get install"), ("hop.mp4", "needs the program ffmpeg"), ("hop.mpg", "ends in .mp4")],
+    [("hop.gif", "apt-get install"), ("hop.mp4", "needs the extra video"), ("hop.mpg", "ends in .mp4")],
 )
 def test_nobody_waits_for_a_failure(
     run: Run, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
 ) -> None:
     no_opengl(monkeypatch)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     monkeypatch.setattr(Policy, "match_all", lambda *_, **__: pytest.fail("rolled out"))
     assert_refused(run("match", run_folder, "--target", "normal(2,0.3)", "--video", tmp_path / name), message)
 

@@ -105,8 +105,8 @@ class Inspect:
 
         from himatch._runtime.files import check_picture
         from himatch.data.inspection import inspect_dataset, show_report
+        from himatch.data.inspection.plot import plot_report
         from himatch.errors import HimatchWarning
-        from himatch.viz.dataset_plot import plot_report
 
         if self.plot is not None:
             check_picture(Path(self.plot))  # before the data is read

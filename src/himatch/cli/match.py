@@ -72,7 +72,7 @@ class Match:
     plot: PathName = None
     """Draw target and rollouts into this .png, .pdf or .svg."""
     video: PathName = None
-    """Film the first rollout into this .mp4 (needs ffmpeg), .gif or .webp."""
+    """Film the first rollout into this .mp4 (needs the extra video), .gif or .webp."""
     rolling: Rolling = field(default_factory=Rolling)
 
     def run(self) -> None:
@@ -86,10 +86,10 @@ class Match:
             check_picture(Path(self.plot))
         policy = self.rolling.load(self.run_folder)
         if self.video is not None:
-            from himatch.viz.film import check_video
+            from himatch.evaluation.match import check_video
 
             check_target(Path(self.video))
-            check_video(Path(self.video), policy, self.rolling.env)
+            check_video(Path(self.video), policy.run, self.rolling.env)
         with bar("rollouts") as progress:
             result = policy.match_all(
                 [self.target],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from himatch.rollout.environment import Environment, replay_for, simulator_for
 from himatch.runs.run import Run
 from himatch.targets import EpisodeReference, Mixture, Target, checked_values
 from himatch.tasks import Task
+from himatch.viz.encoder import check_writable
 
 AT_ONCE = 2048  # rollouts played together; more are played in turn
 MOST = 100_000  # rollouts of one target
@@ -145,6 +147,12 @@ def _mixtures(targets: Sequence[Target], reference: EpisodeReference) -> list[Mi
     for target, mixture in zip(targets, found, strict=True):
         note_outside(target, mixture, reference)
     return found
+
+
+def check_video(path: Path, run: Run, env: Environment | None = None) -> None:
+    """Refuse what could not be filmed or written, before anybody waits for rollouts."""
+    check_writable(path)
+    replay_for(run, env, 0).check()
 
 
 def _note_too_long(targets: Sequence[Target], lengths: NDArray[np.int64], task: Task) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +14,15 @@ from numpy.typing import NDArray
 
 from himatch._runtime.files import check_picture
 from himatch.divergences import energy_distance, wasserstein_bins, wasserstein_joint
-from himatch.simulation.replay import Replay
+from himatch.errors import HimatchError
+from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms
+from himatch.simulation.replay import Replay, Stage
 from himatch.targets import Context, Target
 from himatch.types import Array, Trajectory
+from himatch.viz.charts import RolloutPicture
+from himatch.viz.encoder import check_writable
+from himatch.viz.film import LARGE, Format, clip, film, format_of
+from himatch.viz.match_plot import EpisodeValues, MatchPicture, plot_match
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,21 +135,74 @@ class MatchResult:
             "beyond": self.beyond,
         }
 
+    @property
+    def picture(self) -> MatchPicture:
+        """Target and rollouts as arrays to draw."""
+        distributions = self.target.matches == "distribution"
+        pooled = [self.pooled(k) for k in range(len(self.seeds))]
+        reference = "" if self.reference is None else f" (episode mixture {self.reference:.2f})"
+        names = self.frame.feature.names(self.frame.bins.dimensions)
+        return MatchPicture(
+            self.target.name,
+            (f"W1 {self.w1:.2f}" if distributions else f"error {self.error:.4g}") + reference,
+            [WHOLE.get(self.target.matches, "") + name.replace("_", " ") for name in names],
+            self.seeds,
+            step_histograms(self.frame, self.values, pooled)
+            if distributions
+            else EpisodeValues(self.asked, self.reached),
+        )
+
+    @property
+    def rollout_picture(self) -> RolloutPicture:
+        """The first rollout of the first seed beside the target, as arrays to draw step by step."""
+        task, phi = None if self.replay is None else self.replay.task, self.features[0][0]
+        seed = "" if len(self.seeds) == 1 else f" of seed {self.seeds[0]}"
+        which = f"rollout 1 of {self.returns.shape[1]}{seed}, {self.conditioning} conditioning"
+        return rollout_picture(
+            self.target,
+            self.frame,
+            self.values,
+            phi,
+            lambda steps: w1(phi[:steps], self.values, self.frame),
+            task=task,
+            heading=which if task is None else f"{task.name}, {which}",
+            terminated=self.example.terminated,
+        )
+
     def plot(self, path: str | Path) -> Path:
         """Draw the target's and the rollouts' histograms over one another."""
         check_picture(Path(path))
-        from himatch.viz.match_plot import plot_match  # matplotlib is slow to import
-
-        return plot_match(self, Path(path))
+        return plot_match(self.picture, Path(path))
 
     def video(self, path: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Path:
-        """Film the first rollout of the first seed beside what it achieves: .mp4 (by ffmpeg), .gif or .webp.
+        """Film the first rollout of the first seed beside what it achieves: .mp4 (the extra ``video``), .gif or .webp.
 
         ``progress`` gets the number of pictures done and to do.
         """
-        from himatch.viz.film import film
+        path = Path(path)
+        check_writable(path)
+        form = format_of(path)
+        with self._stage(form) as stage:
+            steps = form.steps(len(self.example), stage.dt)
+            robots = stage.play(self.example, steps)
+            return film(path, self.rollout_picture, robots, stage.dt, len(steps), progress=progress)
 
-        return film(self, Path(path), progress=progress)
+    def clip(self, path: str | Path, *, seconds: float = 7.5, largest: int = 1_400_000) -> Path:
+        """A short .webp of the same, of about ``largest`` bytes at most, for a page.
+
+        A longer rollout is shown in three stretches of real time: its beginning, its middle and its end.
+        """
+        path = Path(path)
+        check_writable(path)
+        with self._stage(LARGE) as stage:
+            steps = LARGE.stretches(len(self.example), stage.dt, seconds)
+            robots = stage.play(self.example, steps)
+            return clip(path, self.rollout_picture, robots, stage.dt, largest=largest)
+
+    def _stage(self, form: Format) -> AbstractContextManager[Stage]:
+        if self.replay is None:
+            raise HimatchError("this result does not say where it was rolled out; film those of policy.match")
+        return self.replay.open(form.robot)
 
 
 def w1(rows: Array, values: Array, frame: Context) -> float:

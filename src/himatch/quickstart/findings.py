@@ -14,8 +14,8 @@ HELD_OUT = 2  # the first targets
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A policy and how it is told its targets."""
+class Entry:
+    """A policy and how it is conditioned on its targets."""
 
     name: str
     policy: Policy
@@ -26,12 +26,12 @@ class Asked:
 class Findings:
     """Results of every policy, by its name, in the order of the targets."""
 
-    asked: tuple[Asked, ...]
+    entries: tuple[Entry, ...]
     targets: tuple[str, ...]
     results: dict[str, list[MatchResult]]
 
     def mixture(self, target: int) -> float:
-        """What the nearest mixture of training episodes would reach."""
+        """W1 of the episode mixture."""
         reference = next(iter(self.results.values()))[target].reference
         assert reference is not None
         return reference

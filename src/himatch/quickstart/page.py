@@ -1,4 +1,4 @@
-"""The quickstart as one HTML file: the table, the distributions, the cheetah, how it was learned, what comes next."""
+"""The quickstart as one HTML file: the table, the distributions, the film, the losses, what comes next."""
 
 from __future__ import annotations
 
@@ -7,33 +7,29 @@ from html import escape
 from pathlib import Path
 
 from himatch._runtime.files import new_file, read_rows
+from himatch.evaluation.pictures import step_histograms
+from himatch.evaluation.result import MatchResult
 from himatch.policy import Policy
 from himatch.quickstart.findings import Findings
 from himatch.reproduce.report.document import block, document, figure
-from himatch.reproduce.report.figures.pictures import (
-    COLORS,
-    Picture,
-    blank,
-    legend,
-    picture,
-    quiet,
-    rollout_line,
-    style,
-    target_area,
-)
+from himatch.reproduce.report.figures.histograms import short_name
 from himatch.runs.folder import METRICS, seed_folder
+from himatch.viz.histogram_grid import HistogramPanel, RolloutLine, histogram_grid
+from himatch.viz.losses import LossCurve, loss_figure
+from himatch.viz.picture import Picture, picture
+from himatch.viz.style import BinShares
 
-LEDE = """Each policy was asked for four distributions of a cheetah&rsquo;s x-velocity: those of two episodes it has
-never seen, and two that nobody has ever run. The <b>BC</b> was trained on the same episodes but is told nothing; the
-<b>CDT</b> (Categorical Decision Transformer) is told the distribution of the rest of the episode at every step; the
-pretrained one comes with himatch. The numbers are Wasserstein distances in m/s between target and rollouts."""
+LEDE = """The targets are four distributions of a cheetah&rsquo;s x-velocity: those of two held-out episodes, and two
+that no episode shows. The <b>BC</b> was trained on the same episodes without conditioning; the <b>CDT</b> (Categorical
+Decision Transformer) is conditioned at every step on the distribution of the rest of the episode; the pretrained one
+comes with himatch. The numbers are Wasserstein distances in m/s between target and rollouts."""
 
 LEGEND = """<p class="caption">W₁ to the target; the best of a row is shaded. <em>Episode mixture</em>: the nearest
-mixture of whole training episodes, what time-sharing behaviours can reach. <em>Planned</em>: told that mixture part by
-part instead of the target itself, which helps where the target lies between behaviours.</p>
+mixture of whole training episodes, what time-sharing behaviours can reach. <em>Planned</em>: conditioned on that
+mixture part by part instead of the target itself, which helps where the target lies between behaviours.</p>
 """
 
-FILMED = "The pretrained CDT, planned, asked for the two-mode target: beginning, middle and end, in real time."
+FILMED = "The pretrained CDT, planned, under the two-mode target: beginning, middle and end, in real time."
 
 NEXT = """himatch match halfcheetah-cdt --target "normal(8,1)" --plot match.png      # another target
 himatch match halfcheetah-cdt --target "normal(8,1)" --video match.mp4     # the same, filmed
@@ -44,8 +40,7 @@ himatch benchmark xvel synthetic --budget smoke --out bench                # the
 
 def write_page(findings: Findings, film: Path | str, path: Path) -> Path:
     """Write the page, and beside it the picture of the distributions; ``film`` may say why there is none."""
-    with style():
-        panels, curves = _panels(findings), _curves(findings)
+    panels, curves = _panels(findings), _curves(findings)
     sections = [("table", "How close they come", _table(findings)), ("distributions", "What they do", figure(panels))]
     sections.append(("film", "The cheetah", _film(film)))
     sections.append(("learning", "How they learned", figure(curves)))
@@ -76,40 +71,30 @@ def _table(findings: Findings) -> str:
 
 def _panels(findings: Findings) -> Picture:
     """Targets as rows, policies as columns."""
-    names = list(findings.results)
-    drawn = blank(1.75 * len(names) + 0.8, 1.15 * len(findings.targets) + 0.8)
-    axes = drawn.subplots(len(findings.targets), len(names), squeeze=False, sharex=True)
-    for i, line in enumerate(axes):
-        for axis, name in zip(line, names, strict=True):
-            result = findings.results[name][i]
-            bins = result.frame.bins
-            edges = bins.edges[0].tolist()
-            target_area(axis, edges, bins.histogram(result.values)[0].tolist())
-            rollout_line(axis, edges, bins.histogram(result.pooled(0))[0].tolist())
-            axis.set_title(f"W1 {result.w1:.2f}", loc="right", fontsize=7, pad=2)
-            quiet(axis)
-        line[0].set_ylabel(findings.targets[i].replace("+", "\n+ ").replace("held-out ", "held-out\n"), fontsize=7)
-    for axis, name in zip(axes[0], names, strict=True):
-        axis.annotate(name, (0.5, 1.28), xycoords="axes fraction", ha="center", fontsize=8, weight="bold")
-    drawn.supxlabel("x-velocity [m/s]", fontsize=8)
-    return picture(drawn, "panels", "What was asked for (grey) and what the rollouts did (blue).")
+    drawn = histogram_grid(
+        [[_panel(results[i]) for results in findings.results.values()] for i in range(len(findings.targets))],
+        [short_name(name).replace("held-out ", "held-out\n") for name in findings.targets],
+        [name.replace(", ", ",\n") for name in findings.results],
+        "x-velocity [m/s]",
+        one_x=True,
+        panel=(1.6, 1.05),
+    )
+    return picture(drawn, "panels", "Targets (grey) and rollouts (blue). The number is W₁.")
+
+
+def _panel(result: MatchResult) -> HistogramPanel:
+    shown = step_histograms(result.frame, result.values, [result.pooled(0)])
+    edges = shown.edges[0]
+    return HistogramPanel(
+        BinShares(edges, shown.target[0]), [RolloutLine(BinShares(edges, shown.rollouts[0, 0]))], f"{result.w1:.2f}"
+    )
 
 
 def _curves(findings: Findings) -> Picture:
-    drawn = blank(5.4, 2.6)
-    axis = drawn.subplots()
-    trained = {a.name: a.policy for a in findings.asked if a.conditioning == "nominal"}
-    for color, (name, policy) in zip(COLORS, trained.items(), strict=False):
-        rows = _metrics(policy)
-        if not rows:  # a bundled policy keeps no curve
-            continue
-        axis.plot([row["step"] for row in rows], [row["loss"] for row in rows], color=color, label=name, lw=1.3)
-        checked = [row for row in rows if "validation" in row]
-        steps, values = [row["step"] for row in checked], [row["validation"] for row in checked]
-        axis.plot(steps, values, color=color, ls="--", lw=1, label=f"{name}, validation")
-    axis.set(xlabel="gradient steps", ylabel="action loss", yscale="log")
-    legend(drawn, [axis])
-    return picture(drawn, "curves", "Loss on the training episodes, and on some of them that were put aside (dashed).")
+    trained = {entry.name: _metrics(entry.policy) for entry in findings.entries if entry.conditioning == "nominal"}
+    curves = [LossCurve.of_rows(name, rows) for name, rows in trained.items() if rows]  # a bundled policy has none
+    caption = "Loss on the training episodes, and on the validation slice of them (dashed)."
+    return picture(loss_figure(curves), "curves", caption)
 
 
 def _metrics(policy: Policy) -> list[dict[str, float]]:
@@ -127,13 +112,13 @@ def _film(film: Path | str) -> str:
 
 def _provenance(findings: Findings) -> str:
     items = []
-    for a in findings.asked:
-        if a.conditioning == "nominal":
-            data, made = a.policy.description["data"], a.policy.description["versions"]
+    for entry in findings.entries:
+        if entry.conditioning == "nominal":
+            data, made = entry.policy.description["data"], entry.policy.description["versions"]
             known = ", ".join(f"{name} {version}" for name, version in made.items())
             items.append(
-                f"<li>{escape(a.name)}: {data['episodes']:,} episodes of {escape(str(data['source']))}, sha256 "
-                f"<code>{data['hash'][:16]}</code>, seed {a.policy.seeds[0]}, {escape(known)}</li>"
+                f"<li>{escape(entry.name)}: {data['episodes']:,} episodes of {escape(str(data['source']))}, sha256 "
+                f"<code>{data['hash'][:16]}</code>, seed {entry.policy.seeds[0]}, {escape(known)}</li>"
             )
     result = next(iter(findings.results.values()))[0]
     count = result.returns.size

@@ -1,4 +1,4 @@
-"""The stages: make data, look at it, train a BC and a CDT, and ask them and a pretrained CDT for x-velocities."""
+"""The stages: make data, inspect it, train a BC and a CDT, and match x-velocities with them and a pretrained CDT."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from himatch.errors import HimatchError, HimatchWarning, SimulationError, note
 from himatch.evaluation.result import MatchResult
 from himatch.methods import BC, CDT
 from himatch.policy import Policy
-from himatch.quickstart.findings import Asked, Findings
+from himatch.quickstart.findings import Entry, Findings
 from himatch.quickstart.page import write_page
 from himatch.runs.loader import load
 from himatch.targets import Target, demo, parse_target
 from himatch.training import configure, train
-from himatch.viz.film import clip
 
 DATASET, PRETRAINED = "halfcheetah-medium-expert", "halfcheetah-cdt"
 # Between the paces of the two agents (4 and 11), and half the time each of them.
 TARGETS = ("normal(5,1)", "0.5*normal(4,1)+0.5*normal(11,1)")
 ROLLOUTS = 5
+SECONDS = 7.5  # of the film
 SEED = 1  # of the data; the pretrained CDT was trained on that of seed 0, and episodes held out here must be new to it
 
 
@@ -71,7 +71,7 @@ def _stages(out: Path, episodes: int, seed: int, preset: str, steps: int | None)
 
 
 def _train(split: Split, out: Path, preset: str, steps: int | None) -> dict[str, Policy]:
-    """A BC, which is told nothing, a Categorical DT, which is told the distribution, and one that is there already."""
+    """A BC, which has no conditioning, a CDT, which is conditioned on the distribution, and a pretrained one."""
     given = {} if steps is None else {"steps": steps}
     made = [
         train(method, split, out=out / method.name, preset=preset, resume=True, **given)  # type: ignore[arg-type]
@@ -91,19 +91,19 @@ def _targets(split: Split) -> dict[str, Target]:
 
 
 def _match(policies: dict[str, Policy], targets: dict[str, Target]) -> Findings:
-    """Every policy told every target as the paper does it, and the CDTs by way of the nearest mixture of episodes."""
-    asked = [Asked(name, policy, "nominal") for name, policy in policies.items()]
-    asked += [Asked(f"{a.name}, planned", a.policy, "planned") for a in asked if a.policy.statistic is not None]
+    """Every policy under nominal conditioning, as in the paper, and the CDTs under planned conditioning too."""
+    entries = [Entry(name, policy, "nominal") for name, policy in policies.items()]
+    entries += [Entry(f"{e.name}, planned", e.policy, "planned") for e in entries if e.policy.statistic is not None]
     found: dict[str, list[MatchResult]] = {}
-    with warnings.catch_warnings(), progress_bar("rollouts", len(asked), unit="policies") as update:
+    with warnings.catch_warnings(), progress_bar("rollouts", len(entries), unit="policies") as update:
         warnings.simplefilter("ignore", HimatchWarning)  # the table says what lies outside the data
         started = time.perf_counter()
-        for done, a in enumerate(asked, start=1):
-            found[a.name] = a.policy.match_all(
-                list(targets.values()), episodes=ROLLOUTS, conditioning=a.conditioning, feature="x_velocity"
+        for done, entry in enumerate(entries, start=1):
+            found[entry.name] = entry.policy.match_all(
+                list(targets.values()), episodes=ROLLOUTS, conditioning=entry.conditioning, feature="x_velocity"
             )
-            update(done, done / max(time.perf_counter() - started, 1e-9), a.name)
-    return Findings(tuple(asked), tuple(targets), found)
+            update(done, done / max(time.perf_counter() - started, 1e-9), entry.name)
+    return Findings(tuple(entries), tuple(targets), found)
 
 
 def _show(findings: Findings, console: Console) -> None:
@@ -118,8 +118,8 @@ def _show(findings: Findings, console: Console) -> None:
     table.add_row("[bold]mean, held-out[/]", "", *means)
     console.print(table)
     console.print(
-        "mixture: the nearest mixture of whole training episodes, what time-sharing can reach; planned: told that\n"
-        "mixture part by part instead of the target itself",
+        "mixture: the nearest mixture of whole training episodes, what time-sharing can reach; planned: conditioned\n"
+        "on that mixture part by part instead of on the target itself",
         soft_wrap=True,
         highlight=False,
     )
@@ -128,7 +128,7 @@ def _show(findings: Findings, console: Console) -> None:
 def _film(findings: Findings, path: Path) -> Path | str:
     """The pretrained CDT on its way through the two-mode target, or why robots cannot be drawn here."""
     try:
-        return clip(findings.results["pretrained CDT, planned"][-1], path)
+        return findings.results["pretrained CDT, planned"][-1].clip(path, seconds=SECONDS)
     except SimulationError as reason:
         path.unlink(missing_ok=True)  # of another time, and other results
         return str(reason)

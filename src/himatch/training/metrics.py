@@ -8,9 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from himatch._runtime.files import new_file
 from himatch.errors import HimatchError, note, one_line
 from himatch.runs.folder import RunFolder
+from himatch.viz import losses
+from himatch.viz.losses import LossCurve
 
 TRACKERS = ("tensorboard", "wandb", "trackio")
 
@@ -137,26 +138,5 @@ def best_weights(run: RunFolder, seeds: tuple[int, ...]) -> str:
 
 def plot_losses(run: RunFolder, seeds: tuple[int, ...]) -> Path | None:
     """Draw training and validation loss of every seed into ``loss.png``."""
-    rows = {seed: run.metrics(seed) for seed in seeds}
-    if not any(rows.values()):
-        return None
-    from matplotlib.figure import Figure  # slow to import
-
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    axis = figure.subplots()
-    for i, (seed, points) in enumerate(rows.items()):
-        color = f"C{i % 10}"
-        axis.plot([p["step"] for p in points], [p["loss"] for p in points], color=color, label=f"seed {seed}")
-        checked = [p for p in points if "validation" in p]
-        axis.plot([p["step"] for p in checked], [p["validation"] for p in checked], color=color, linestyle="--")
-    positive = all(p["loss"] > 0 for points in rows.values() for p in points)  # a log-likelihood may not be
-    axis.set(xlabel="steps", ylabel="action loss (dashed: validation)", title=run.path.name)
-    axis.set_yscale("log" if positive else "linear")
-    axis.grid(alpha=0.25)
-    axis.spines[["top", "right"]].set_visible(False)
-    if len(seeds) <= 10:
-        axis.legend(frameon=False)
-    path = run.loss_picture
-    with new_file(path) as partial:
-        figure.savefig(partial, dpi=120)
-    return path
+    curves = [LossCurve.of_rows(f"seed {seed}", run.metrics(seed)) for seed in seeds]
+    return losses.plot_losses(curves, run.path.name, run.loss_picture)

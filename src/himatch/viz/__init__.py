@@ -1,1 +1,1 @@
-"""Pictures and film, in one style; draws arrays."""
+"""Pictures and film in one style. Everything here draws arrays; only this room imports matplotlib."""

@@ -1,8 +1,7 @@
-"""Pictures into a moving one: .mp4 through the ffmpeg program, .gif and .webp through Pillow."""
+"""Pictures into a moving one: .mp4 by the ffmpeg of imageio-ffmpeg (the extra ``video``), .gif and .webp by Pillow."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.files import new_file
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, one_line
 
 Image = NDArray[np.uint8]  # (height, width, 3)
 SUFFIXES = (".mp4", ".gif", ".webp")
@@ -26,8 +25,8 @@ def check_writable(path: Path) -> None:
     """Refuse a file that could not be written in the end."""
     if path.suffix.lower() not in SUFFIXES:
         raise HimatchError(f"{path}: a video ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    if path.suffix.lower() == ".mp4" and shutil.which("ffmpeg") is None:
-        raise HimatchError(f"{path}: .mp4 needs the program ffmpeg, which is not here; install it, or choose a .gif")
+    if path.suffix.lower() == ".mp4":
+        _program(path)
 
 
 def write_video(
@@ -40,13 +39,27 @@ def write_video(
     check_writable(path)
     with new_file(path) as partial:
         if path.suffix.lower() == ".mp4":
-            _ffmpeg(partial, iter(frames), fps)
+            _ffmpeg(_program(path), partial, iter(frames), fps)
         else:
             _pillow(partial, iter(frames), fps, quality, later)
     return path
 
 
-def _ffmpeg(path: Path, frames: Iterator[Image], fps: float) -> None:
+def _program(path: Path) -> str:
+    """Where ffmpeg is: imageio-ffmpeg brings its own, and finds another one where it has none for the platform."""
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+    except ImportError:
+        raise HimatchError(
+            f'{path}: .mp4 needs the extra video: pip install "himatch[video]", or choose a .gif'
+        ) from None
+    try:
+        return str(get_ffmpeg_exe())
+    except RuntimeError as reason:
+        raise HimatchError(f"{path}: {one_line(reason)}; or choose a .gif") from reason
+
+
+def _ffmpeg(program: str, path: Path, frames: Iterator[Image], fps: float) -> None:
     """Raw pictures into the program as they come, so that none are kept."""
     first = next(frames)
     height, width, _ = first.shape
@@ -54,8 +67,11 @@ def _ffmpeg(path: Path, frames: Iterator[Image], fps: float) -> None:
     # Players everywhere know yuv420p, and begin before the file is complete with its index in front.
     write = ["-pix_fmt", "yuv420p", "-preset", "veryfast", "-crf", "20", "-movflags", "+faststart", str(path)]
     with tempfile.TemporaryFile() as said:
-        command = ["ffmpeg", "-y", "-loglevel", "error", *read, *write]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
+        command = [program, "-y", "-loglevel", "error", *read, *write]
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
+        except OSError as reason:
+            raise HimatchError(f"{program} cannot be started ({one_line(reason)}); choose a .gif instead") from reason
         assert process.stdin is not None
         try:
             for frame in chain([first], frames):
@@ -72,8 +88,8 @@ def _ffmpeg(path: Path, frames: Iterator[Image], fps: float) -> None:
         if process.returncode != 0:
             said.seek(0)
             lines = said.read().decode(errors="replace").strip().splitlines()
-            reason = lines[0] if lines else f"it ended with code {process.returncode}"
-            raise HimatchError(f"{path.name}: ffmpeg cannot write it ({reason}); choose a .gif instead")
+            cause = lines[0] if lines else f"it ended with code {process.returncode}"
+            raise HimatchError(f"{path.name}: ffmpeg cannot write it ({cause}); choose a .gif instead")
 
 
 def _pillow(path: Path, frames: Iterator[Image], fps: float, quality: int, later: Image | None) -> None:

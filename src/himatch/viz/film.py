@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from himatch.errors import HimatchError
-from himatch.evaluation.match import Environment, replay_for
-from himatch.evaluation.result import MatchResult
-from himatch.simulation.replay import Stage
+from himatch.viz.charts import RolloutPicture
 from himatch.viz.encoder import Image, check_writable, write_video
 from himatch.viz.panel import Panel
 
-if TYPE_CHECKING:
-    from himatch.policy import Policy
-
 Progress = Callable[[int, int], None]
+Robots = Iterable[tuple[int, Image]]
+"""Numbers of steps, and the robot before each of them."""
 HOLD = 1.5  # seconds that the last picture stays
 STRETCHES = 3  # of a clip
 
@@ -38,51 +32,52 @@ class Format:
         """Steps from picture to picture."""
         return max(1, round(1 / (self.fps * dt)))
 
+    def steps(self, length: int, dt: float) -> list[int]:
+        """The steps of a rollout that are shown in real time, the last one among them."""
+        return sorted({*range(0, length - 1, self.stride(dt)), length - 1})
+
+    def stretches(self, length: int, dt: float, seconds: float) -> list[int]:
+        """The steps of a clip: all of a short rollout, of a longer one its beginning, its middle and its end."""
+        return _stretches(length, round(seconds / dt), self.stride(dt))
+
 
 LARGE = Format((480, 360), (420, 360), dpi=100, fps=25.0)
 SMALL = Format((340, 270), (300, 270), dpi=78, fps=12.5)  # .gif and .webp pay for every picture anew
 
 
-def check_video(path: Path, policy: Policy, env: Environment | None = None) -> None:
-    """Refuse what could not be filmed or written, before anybody waits for rollouts."""
+def format_of(path: Path) -> Format:
+    """What suits a file, by its ending."""
+    return LARGE if path.suffix.lower() == ".mp4" else SMALL
+
+
+def film(
+    path: Path,
+    picture: RolloutPicture,
+    robots: Robots,
+    dt: float,
+    count: int,
+    *,
+    progress: Progress | None = None,
+) -> Path:
+    """Film a rollout whose steps take ``dt`` seconds; of ``robots`` there are ``count``."""
     check_writable(path)
-    replay_for(policy, env, 0).check()
+    form = format_of(path)
+    panel = Panel(picture, dt, form.panel, form.dpi)
+    pictures = _pictures(panel, robots if progress is None else _reported(robots, count, progress), dt, form)
+    last = panel.draw(len(picture.rollout) - 1)
+    return write_video(path, pictures, 1 / (dt * form.stride(dt)), later=last)
 
 
-def film(result: MatchResult, path: Path, *, progress: Progress | None = None) -> Path:
-    """Film the first rollout in real time."""
+def clip(path: Path, picture: RolloutPicture, robots: Robots, dt: float, *, largest: int = 1_400_000) -> Path:
+    """A .webp in the large format, of about ``largest`` bytes at most, for a page."""
     check_writable(path)
-    form = LARGE if path.suffix.lower() == ".mp4" else SMALL
-    with _stage(result, form) as stage:
-        stride, last = form.stride(stage.dt), len(result.example) - 1
-        steps = sorted({*range(0, last, stride), last})
-        panel = Panel(result, stage.dt, form.panel, form.dpi)
-        pictures = _pictures(result, stage, panel, form, steps, progress)
-        return write_video(path, pictures, 1 / (stage.dt * stride), later=panel.draw(last))
-
-
-def clip(result: MatchResult, path: Path, *, seconds: float = 7.5, largest: int = 1_400_000) -> Path:
-    """A short .webp of about ``largest`` bytes at most, for a page.
-
-    A longer rollout is shown in three stretches of real time: its beginning, its middle and its end.
-    """
-    check_writable(path)
-    with _stage(result, LARGE) as stage:
-        stride = LARGE.stride(stage.dt)
-        steps = _stretches(len(result.example), round(seconds / stage.dt), stride)
-        panel = Panel(result, stage.dt, LARGE.panel, LARGE.dpi)
-        pictures, fps = list(_pictures(result, stage, panel, LARGE, steps)), 1 / (stage.dt * stride)
+    panel = Panel(picture, dt, LARGE.panel, LARGE.dpi)
+    pictures, fps = list(_pictures(panel, robots, dt, LARGE)), 1 / (dt * LARGE.stride(dt))
     for quality in (75, 50, 25, 0):
         write_video(path, pictures, fps, quality=quality)
         if path.stat().st_size <= largest:
             break
     return path
-
-
-def _stage(result: MatchResult, form: Format) -> AbstractContextManager[Stage]:
-    if result.replay is None:
-        raise HimatchError("this result does not say where it was rolled out; film those of policy.match")
-    return result.replay.open(form.robot)
 
 
 def _stretches(steps: int, wanted: int, stride: int) -> list[int]:
@@ -95,22 +90,20 @@ def _stretches(steps: int, wanted: int, stride: int) -> list[int]:
     return sorted({steps - 1, *(int(s + k) for s in starts for k in range(0, each, stride))})
 
 
-def _pictures(
-    result: MatchResult,
-    stage: Stage,
-    panel: Panel,
-    form: Format,
-    steps: Sequence[int],
-    progress: Progress | None = None,
-) -> Iterator[Image]:
+def _pictures(panel: Panel, robots: Robots, dt: float, form: Format) -> Iterator[Image]:
     """Both halves side by side; the last picture stays for a while."""
-    for done, (step, robot) in enumerate(stage.play(result.example, steps), start=1):
+    for step, robot in robots:
         picture = np.hstack([fitted(robot, form.robot), panel.draw(step)])
         yield picture
-        if progress is not None:
-            progress(done, len(steps))
-    for _ in range(round(HOLD / (stage.dt * form.stride(stage.dt)))):
+    for _ in range(round(HOLD / (dt * form.stride(dt)))):
         yield picture
+
+
+def _reported(robots: Robots, count: int, progress: Progress) -> Iterator[tuple[int, Image]]:
+    """Each is reported when the next one is wanted, that is, when its picture is written."""
+    for done, robot in enumerate(robots, start=1):
+        yield robot
+        progress(done, count)
 
 
 def fitted(image: Image, size: tuple[int, int]) -> Image:

@@ -8,29 +8,17 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, cast
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from himatch.evaluation.result import MatchResult, w1
-from himatch.viz.charts import INK, Chart, make_charts
-from himatch.viz.match_plot import ROLLOUT
+from himatch.viz.charts import Chart, RolloutPicture, make_charts
+from himatch.viz.style import FAINT, INK, PANEL, ROLLOUT, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Text
 
-QUIET = "#6b7280"
-STYLE: dict[Any, Any] = {
-    **{"text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": "#848d97", "axes.linewidth": 0.8},
-    **{"xtick.color": "#848d97", "ytick.color": "#848d97", "xtick.labelcolor": INK, "ytick.labelcolor": INK},
-    **{"font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 8.5},
-    **{"axes.labelsize": 8.5, "xtick.labelsize": 7.5, "ytick.labelsize": 7.5},
-    **{"axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "legend.fontsize": 8.5},
-}
-OFTEN = 50  # times that W1 is worked out in several dimensions, where it takes long
+OFTEN = 50  # times that W1 is computed in several dimensions, where it takes long
 
 
 class Panel:
@@ -38,20 +26,23 @@ class Panel:
 
     Parameters
     ----------
-    result
-        What is shown of it is the first rollout.
+    picture
+        The rollout and its target.
     dt
         Seconds that a step takes.
     size, dpi
         Pixels, and how many of them are an inch of text.
     """
 
-    def __init__(self, result: MatchResult, dt: float, size: tuple[int, int], dpi: int) -> None:
-        self._result, self._phi, self._dt = result, result.features[0][0], dt
-        self._steps = len(self._phi)
+    def __init__(self, picture: RolloutPicture, dt: float, size: tuple[int, int], dpi: int) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        self._picture, self._dt = picture, dt
+        self._steps = len(picture.rollout)
         self._w1: tuple[int, float] | None = None
         width, height = size
-        with mpl.rc_context(STYLE):
+        with style(PANEL):
             self._figure = Figure(figsize=(width / dpi, height / dpi), dpi=dpi, facecolor="white")
             self._canvas = cast(Any, FigureCanvasAgg(self._figure))  # its methods have no types
             self._charts = self._arrange()
@@ -67,7 +58,7 @@ class Panel:
         self._canvas.restore_region(self._still)
         for chart in self._charts:
             chart.show(step)
-        over = step == self._steps - 1 and self._result.example.terminated
+        over = step == self._steps - 1 and self._picture.terminated
         texts = (*self._texts(step), "ended after" if over else "time")
         for tile, text in zip(self._tiles, texts, strict=True):
             tile.set_text(text)
@@ -80,13 +71,13 @@ class Panel:
     def _arrange(self) -> list[Chart]:
         """Heading, charts and their legend; text keeps its size, so that heights come in inches."""
         figure, (width, height) = self._figure, self._figure.get_size_inches()
-        lines = _lines(self._result.target.name, int(9.8 * width))
+        lines = _lines(self._picture.title, int(9.8 * width))
         top = 1 - 0.14 / height
         figure.text(0.06, top, "\n".join(lines), va="top", fontsize=10.5, fontweight="bold", linespacing=1.15)
         below = top - (0.19 * len(lines) + 0.03) / height
-        figure.text(0.06, below, self._heading(), va="top", fontsize=8, color=QUIET)
+        figure.text(0.06, below, self._picture.heading, va="top", fontsize=8, color=FAINT)
         axes = self._axes(below - 0.47 / height, 1.12 / height)
-        charts = make_charts(axes, self._result, self._phi, self._dt)
+        charts = make_charts(axes, self._picture, self._dt)
         handles, labels = axes[0].get_legend_handles_labels()
         corner = (0.045, below - 0.16 / height)
         figure.legend(handles, labels, loc="upper left", bbox_to_anchor=corner, ncols=2, handlelength=1.4)
@@ -94,28 +85,21 @@ class Panel:
 
     def _axes(self, top: float, bottom: float) -> list[Axes]:
         """One pair, or of a feature with many dimensions one for each of the first four."""
-        dimensions = self._result.frame.bins.dimensions
-        distribution = self._result.target.matches == "distribution"
-        count = 1 if distribution and dimensions == 2 else min(dimensions, 4)
-        left = 0.06 if distribution and dimensions != 2 else 0.16
+        picture = self._picture
+        count = 1 if picture.is_map else min(picture.dimensions, 4)
+        left = 0.06 if picture.matches == "distribution" and not picture.is_map else 0.16
         rows, columns = -(-count // 2), min(count, 2)
         grid = self._figure.add_gridspec(
             rows, columns, left=left, right=0.955, bottom=bottom, top=top, hspace=0.9, wspace=0.3
         )
         return [self._figure.add_subplot(grid[i // columns, i % columns]) for i in range(count)]
 
-    def _heading(self) -> str:
-        result = self._result
-        task = "" if result.replay is None else f"{result.replay.task.name}, "
-        seed = "" if len(result.seeds) == 1 else f" of seed {result.seeds[0]}"
-        return f"{task}rollout 1 of {result.returns.shape[1]}{seed}, {result.conditioning} conditioning"
-
     def _numbers(self) -> tuple[Text, ...]:
         """Labels, and numbers below them that move; the label of the time moves too."""
         figure, height = self._figure, self._figure.get_size_inches()[1]
         places, labels = (0.06, 0.38, 0.70), self._labels()
         named = [
-            figure.text(place, 0.45 / height, label, va="bottom", fontsize=8, color=QUIET)
+            figure.text(place, 0.45 / height, label, va="bottom", fontsize=8, color=FAINT)
             for place, label in zip(places, labels, strict=True)
         ]
         numbers = [
@@ -127,33 +111,32 @@ class Panel:
     # -- numbers -----------------------------------------------------------------------------------------------------
 
     def _labels(self) -> tuple[str, str, str]:
-        matches, several = self._result.target.matches, self._phi.shape[1] > 1
-        what = self._result.frame.feature.name.replace("_", " ")
-        if matches == "return":
-            return ("earned so far", "asked for", "time")
-        now = what if not several else "step"
-        return ("W\N{SUBSCRIPT ONE} so far", now, "time") if matches == "distribution" else (what, "goal", "time")
+        picture = self._picture
+        if picture.matches == "return":
+            return ("earned so far", "target", "time")
+        if picture.matches == "goal":
+            return (picture.feature, "goal", "time")
+        return ("W\N{SUBSCRIPT ONE} so far", picture.feature if picture.dimensions == 1 else "step", "time")
 
     def _texts(self, step: int) -> tuple[str, str, str]:
-        result, phi = self._result, self._phi
-        time = f"{self._dt * (step + 1):.1f} s"
-        if result.target.matches == "return":
-            earned, asked = phi[: step + 1].sum(axis=0, dtype=np.float64), result.values.sum(axis=0, dtype=np.float64)
-            return _text(earned, asked), _text(asked, asked), time
-        span = result.frame.bins.widths * result.frame.bins.count
-        if result.target.matches == "goal":
-            return _text(phi[step], span), _text(result.values[-1], span), time
-        now = _text(phi[step], span) if phi.shape[1] == 1 else f"{step + 1}"
-        return f"{self._distance(step):.2f}", now, time
+        picture = self._picture
+        now, time = picture.rollout[step], f"{self._dt * (step + 1):.1f} s"
+        if picture.matches == "return":
+            earned = picture.rollout[: step + 1].sum(axis=0, dtype=np.float64)
+            target = picture.target.sum(axis=0, dtype=np.float64)
+            return _text(earned, target), _text(target, target), time
+        span = picture.edges[:, -1] - picture.edges[:, 0]
+        if picture.matches == "goal":
+            return _text(now, span), _text(picture.target[-1], span), time
+        return f"{self._distance(step):.2f}", _text(now, span) if picture.dimensions == 1 else f"{step + 1}", time
 
     def _distance(self, step: int) -> float:
-        """W1 of the steps so far, worked out anew at every step in one dimension and now and then in several."""
-        several = self._phi.shape[1] > 1
-        due = self._w1 is None or not several or step == self._steps - 1
+        """W1 of the steps so far, computed at every step in one dimension and now and then in several."""
+        due = self._w1 is None or self._picture.dimensions == 1 or step == self._steps - 1
         if not due and self._w1 is not None:
             due = not 0 <= step - self._w1[0] < self._steps / OFTEN
         if due:
-            self._w1 = step, w1(self._phi[: step + 1], self._result.values, self._result.frame)
+            self._w1 = step, self._picture.distance(step + 1)
         assert self._w1 is not None
         return self._w1[1]
 

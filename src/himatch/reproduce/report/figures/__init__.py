@@ -8,9 +8,9 @@ from himatch.reproduce.report.figures.datasets import dataset_panels
 from himatch.reproduce.report.figures.distances import distance_chart, return_chart, shift_chart
 from himatch.reproduce.report.figures.heat_maps import heat_maps
 from himatch.reproduce.report.figures.histograms import match_panels, shift_panels, synthetic_panels
-from himatch.reproduce.report.figures.pictures import Picture, style
 from himatch.reproduce.report.tables import Table
 from himatch.reproduce.results import JobResult
+from himatch.viz.picture import Picture
 
 __all__ = ["Picture", "draw", "draw_datasets"]
 
@@ -21,14 +21,12 @@ CHARTS = {"shift": shift_chart, "return": return_chart}
 def draw(table: Table) -> list[Picture]:
     """All pictures of a table: how methods compare, then targets and rollouts."""
     suite = table.layout.suite
-    with style():
-        pictures = CHARTS.get(suite, distance_chart)(table)
-        if table.layout.pictured and suite != "return":
-            pictures += PANELS.get(suite, match_panels)(table)
+    pictures = CHARTS.get(suite, distance_chart)(table)
+    if table.layout.pictured and suite != "return":
+        pictures += PANELS.get(suite, match_panels)(table)
     return pictures
 
 
 def draw_datasets(results: Sequence[JobResult]) -> list[Picture]:
     """The distributions of the datasets, where the suite ``data`` was run."""
-    with style():
-        return dataset_panels(results)
+    return dataset_panels(results)

@@ -5,58 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from himatch.reproduce.report.figures.pictures import (
-    COLORS,
-    Picture,
-    blank,
-    legend,
-    picture,
-    quiet,
-    rollout_line,
-    target_area,
-)
-from himatch.reproduce.report.figures.selection import (
-    edges,
-    first_targets,
-    found,
-    shares,
-    shown_methods,
-    span,
-    targets_of,
-)
+from himatch.reproduce.report.figures.selection import first_targets, found, histogram, shown_methods, targets_of
 from himatch.reproduce.report.tables import Row, Table
 from himatch.reproduce.results import TargetScore
-from himatch.viz.match_plot import ROLLOUT
+from himatch.viz.histogram_grid import LABELS, HistogramPanel, RolloutLine, histogram_grid
+from himatch.viz.picture import Picture, picture
+from himatch.viz.style import SERIES
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-PANEL = (1.5, 0.98)  # inches
-LABELS = 0.75  # inches beside and below the panels
+NUMBER = "The number is W₁, averaged over seeds."
 
 
 def match_panels(table: Table) -> list[Picture]:
     """Targets as rows (of each task the best and a middle episode), methods as columns."""
-    methods = shown_methods(table)
-    rows = [(task, target) for task in table.tasks for target in first_targets(methods, task)]
-    if not rows:
+    methods, grid, names = shown_methods(table), [], []
+    for task in table.tasks:
+        for target in first_targets(methods, task):
+            grid.append([_panel(target, method, task) for method in methods])
+            name = fill(short_name(target.name), 14)
+            names.append(name if len(table.tasks) == 1 else f"{task}\n{name}")
+    if not grid:
         return []
-    figure = blank(PANEL[0] * len(methods) + LABELS, PANEL[1] * len(rows) + LABELS)
-    axes = figure.subplots(len(rows), len(methods), squeeze=False)
-    for (task, target), line in zip(rows, axes, strict=True):
-        for axis, method in zip(line, methods, strict=True):
-            _match(axis, target, [(method, ROLLOUT)], task)
-        _limit(line, [target], methods, task)
-        name = fill(pretty(target.name), 14)
-        line[0].set_ylabel(name if len(table.tasks) == 1 else f"{task}\n{name}")
-    for axis, method in zip(axes[0], methods, strict=True):
-        axis.set_title(_wrapped(method.name))
-    figure.supxlabel(_feature(table), fontsize=8)
-    caption = f"{_feature(table).capitalize()} of targets (grey) and of rollouts, all seeds pooled (blue). {_NUMBER}"
+    figure = histogram_grid(grid, names, [_wrapped(method.name) for method in methods], _feature(table))
+    caption = f"{_feature(table).capitalize()} of targets (grey) and of rollouts, all seeds pooled (blue). {NUMBER}"
     return [picture(figure, _name(table, "histograms"), caption + _of_many(methods, table))]
 
 
@@ -68,19 +41,15 @@ def synthetic_panels(table: Table) -> list[Picture]:
         targets = [target for target in targets_of(methods, task) if target.ordering == "listed"]
         if not targets:
             continue
-        figure = blank(PANEL[0] * len(targets) + LABELS, PANEL[1] * len(methods) + LABELS)
-        axes = figure.subplots(len(methods), len(targets), squeeze=False)
-        for method, line in zip(methods, axes, strict=True):
-            for axis, target in zip(line, targets, strict=True):
-                _match(axis, target, [(method, ROLLOUT)], task)
-            line[0].set_ylabel(_wrapped(method.name))
-        for axis, target in zip(axes[0], targets, strict=True):
-            axis.set_title(pretty(target.name))
-        _limit(list(axes.flat), targets, methods, task)
-        for axis in axes[:-1].flat:  # all share one range
-            axis.tick_params(labelbottom=False)
-        figure.supxlabel(_feature(table), fontsize=8)
-        caption = f"{task}: the paper's synthetic targets (grey, in the listed order) and rollouts (blue). {_NUMBER}"
+        figure = histogram_grid(
+            [[_panel(target, method, task) for target in targets] for method in methods],
+            [_wrapped(method.name) for method in methods],
+            [short_name(target.name) for target in targets],
+            _feature(table),
+            one_x=True,
+            one_y=True,
+        )
+        caption = f"{task}: the paper's synthetic targets (grey, in the listed order) and rollouts (blue). {NUMBER}"
         pictures.append(picture(figure, _name(table, task), caption + _of_many(methods, table)))
     return pictures
 
@@ -94,28 +63,25 @@ def shift_panels(table: Table) -> list[Picture]:
     shifts = sorted({t.shift for task, _ in rows for t in targets_of(methods, task) if t.shift is not None})
     if not rows or not shifts:
         return []
-    figure = blank(1.28 * len(shifts) + LABELS, 0.92 * len(rows) + LABELS + 0.3)
-    axes = figure.subplots(len(rows), len(shifts), squeeze=False)
-    for (task, group), line in zip(rows, axes, strict=True):
+    grid = []
+    for task, group in rows:
         targets = [t for t in targets_of(methods, task) if t.group == group]
         chosen = [next((t for t in targets if t.shift == shift), None) for shift in shifts]
-        for axis, target in zip(line, chosen, strict=True):
-            if target is not None:
-                _match(axis, target, list(zip(methods, COLORS, strict=False)), task)
-        _limit(line, [t for t in chosen if t is not None], methods, task)
-        line[0].set_ylabel(f"{task}\n{group}")
-    for axis, shift in zip(axes[0], shifts, strict=True):
-        axis.set_title(f"{shift:+.0f}".replace("-", "\N{MINUS SIGN}") if shift else "0")
-    legend(figure, list(axes.flat))
-    figure.supxlabel(_feature(table), fontsize=8)
+        grid.append([None if target is None else _overlay(target, methods, task) for target in chosen])
+    figure = histogram_grid(
+        grid,
+        [f"{task}\n{group}" for task, group in rows],
+        [f"{shift:+.0f}".replace("-", "\N{MINUS SIGN}") if shift else "0" for shift in shifts],
+        _feature(table),
+        legend=True,
+        panel=(1.28, 0.92),
+        labels=(LABELS[0], LABELS[1] + 0.3),
+    )
     caption = "A held-out target of each group, moved by -3 to 3 bin widths (grey), and rollouts, all seeds pooled."
     return [picture(figure, _name(table, "histograms"), caption)]
 
 
-_NUMBER = "The number is W₁, averaged over seeds."
-
-
-def pretty(name: str) -> str:
+def short_name(name: str) -> str:
     """A target's name, short enough for a title: ``N(5, 1)`` for ``normal(5,1)``, parts on lines of their own."""
     name = re.sub(r"patch\((.+?), (.+?)(?:, \d+)?\)", r"\1, then \2", name)
     name = re.sub(r"(?<=\w) (\d+)\b", r" #\1", name)  # an episode's place in its group, not a part of the group's name
@@ -123,27 +89,20 @@ def pretty(name: str) -> str:
     return re.sub(r"\s*\+\s*", "\n+ ", name)
 
 
-def _match(axis: Axes, target: TargetScore, methods: Sequence[tuple[Row, str]], task: str) -> None:
-    target_area(axis, edges(target), shares(target))
-    for method, color in methods:
-        rolled = found(method, task, target)
-        if rolled is not None:
-            rollout_line(axis, edges(rolled), shares(rolled, "rollouts"), color, method.name)
-        if len(methods) == 1:
-            text = "missing" if rolled is None else f"{np.mean(rolled.w1):.2f}"
-            axis.text(0.99, 0.97, text, transform=axis.transAxes, ha="right", va="top", fontsize=7)
+def _panel(target: TargetScore, method: Row, task: str) -> HistogramPanel:
+    """One method, with its W1."""
+    rolled = found(method, task, target)
+    if rolled is None:
+        return HistogramPanel(histogram(target), [], "missing")
+    line = RolloutLine(histogram(rolled, "rollouts"), method.name)
+    return HistogramPanel(histogram(target), [line], f"{np.mean(rolled.w1):.2f}")
 
 
-def _limit(axes: Sequence[Axes], targets: Sequence[TargetScore], methods: Sequence[Row], task: str) -> None:
-    """One range for panels that are compared, with room for the number."""
-    drawn = [(edges(target), shares(target)) for target in targets]
-    rolled = [found(method, task, target) for method in methods for target in targets]
-    drawn += [(edges(r), shares(r, "rollouts")) for r in rolled if r is not None]
-    top = max(float(np.max(np.divide(weights, np.diff(bounds)))) for bounds, weights in drawn)
-    for axis in axes:
-        quiet(axis)
-        axis.set_xlim(*span(drawn))
-        axis.set_ylim(0, 1.22 * top)
+def _overlay(target: TargetScore, methods: Sequence[Row], task: str) -> HistogramPanel:
+    """All methods, each in its colour."""
+    drawn = [(found(method, task, target), method.name, color) for method, color in zip(methods, SERIES, strict=False)]
+    lines = [RolloutLine(histogram(r, "rollouts"), name, color) for r, name, color in drawn if r is not None]
+    return HistogramPanel(histogram(target), lines)
 
 
 def _wrapped(name: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from himatch.reproduce.report.tables import Row, Table
 from himatch.reproduce.results import JobResult, TargetScore
+from himatch.viz.style import BinShares
 
 MOST_METHODS = 6
 
@@ -60,17 +61,6 @@ def edges(target: TargetScore, dimension: int = 0) -> list[float]:
     return list(given[dimension]) if isinstance(given[0], list) else given
 
 
-def shares(target: TargetScore, which: str = "target") -> list[float]:
-    """Shares of the bins of a one-dimensional histogram; one dimension may come wrapped in a list."""
-    flat: list[float] = np.ravel(np.asarray(target.histograms[which], dtype=np.float64)).tolist()
-    return flat
-
-
-def span(histograms: Iterable[tuple[list[float], list[float]]]) -> tuple[float, float]:
-    """Range that holds nearly everything of some histograms (edges, shares): panels are too small to waste width."""
-    low, high = np.inf, -np.inf
-    for bounds, weights in histograms:
-        filled = np.flatnonzero(np.asarray(weights) > 2e-3)
-        if len(filled):
-            low, high = min(low, bounds[max(filled[0] - 1, 0)]), max(high, bounds[min(filled[-1] + 2, len(weights))])
-    return (float(low), float(high)) if low < high else (0.0, 1.0)
+def histogram(target: TargetScore, which: str = "target") -> BinShares:
+    """One dimension of a target, or of its ``rollouts``; it may come wrapped in a list."""
+    return BinShares(edges(target), np.ravel(np.asarray(target.histograms[which], dtype=np.float64)))

@@ -1,0 +1,62 @@
+"""Targets and rollouts as arrays to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from himatch.statistics.features import Coordinates
+from himatch.targets import Context, Target
+from himatch.tasks import Task
+from himatch.types import Array
+from himatch.viz.charts import RolloutPicture
+from himatch.viz.match_plot import StepHistograms
+
+WHOLE = {"return": "total ", "goal": "last "}
+"""What of an episode is compared, where it is one value and no distribution."""
+
+
+def step_histograms(frame: Context, values: Array, rollouts: Sequence[Array]) -> StepHistograms:
+    """Histograms of a target's values ``(n, d)`` and of every seed's rollouts, pooled."""
+    bins = frame.bins
+    return StepHistograms(bins.edges, bins.histogram(values), np.array([bins.histogram(rows) for rows in rollouts]))
+
+
+def rollout_picture(
+    target: Target,
+    frame: Context,
+    values: Array,
+    rollout: Array,
+    distance: Callable[[int], float],
+    *,
+    task: Task | None,
+    heading: str,
+    terminated: bool,
+) -> RolloutPicture:
+    """One rollout ``(T, d)`` beside the target's values ``(n, d)``."""
+    return RolloutPicture(
+        title=target.name,
+        heading=heading,
+        matches=target.matches,
+        feature=frame.feature.name.replace("_", " "),
+        names=axis_names(frame, task),
+        target=values,
+        target_steps=len(target.values(frame)),  # samples are compared with all of them, however many
+        rollout=rollout,
+        edges=frame.bins.edges,
+        target_bins=frame.bins.indices(values),
+        rollout_bins=frame.bins.indices(rollout),
+        terminated=terminated,
+        distance=distance,
+    )
+
+
+def axis_names(frame: Context, task: Task | None) -> list[str]:
+    """What the dimensions of a feature are called: by names of their own where the task has them."""
+    feature = frame.feature
+    names = list(feature.names(frame.bins.dimensions))
+    if isinstance(feature, Coordinates) and not feature.of_action and task is not None:
+        own = [next((n for n, place in task.features.items() if place == index), None) for index in feature.indices]
+        names = [name or given for name, given in zip(own, names, strict=True)]
+    return [name.replace("_", " ") for name in names]
