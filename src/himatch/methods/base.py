@@ -55,6 +55,8 @@ class Method:
     scaling: ClassVar[Scaling] = "none"
     validated: ClassVar[bool] = True
     """Whether the weights that validated best are the best; else the last ones are."""
+    unused: ClassVar[tuple[str, ...]] = ()
+    """Settings of the model's configuration that mean nothing to the method: its command has no flags for them."""
 
     def __post_init__(self) -> None:
         feature = getattr(self, "feature", "")

@@ -27,10 +27,15 @@ class TaskMethod(Method):
     """
 
     m: int = 20
+    """Size of the embedding."""
     encoder: tuple[int, ...] = (200, 200, 200)
+    """Units of the encoder's hidden layers."""
     tasks: int = 16
+    """Tasks that the encoder compares in a step."""
     context_steps: int = 16
+    """Steps of a task that the encoder sees at a time."""
     pretrain_steps: int | None = None
+    """Steps that the encoder is trained before it is frozen; as many as the policy by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,25 +66,32 @@ class TaskMethod(Method):
 
 @dataclass(frozen=True)
 class MetaBC(TaskMethod):
-    """Clones the actions of each task, told its embedding."""
+    """Meta-BC: behavioural cloning of single steps, conditioned on the embedding of one demonstration."""
 
     name: ClassVar[str] = "meta-bc"
+    unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens")
 
 
 @dataclass(frozen=True)
 class FOCAL(TaskMethod):
-    """Maximises each task's reward without leaving its behaviour: BRAC (Wu et al. 2019) with a value penalty.
+    """FOCAL: an offline actor-critic of single steps, conditioned on the embedding of one demonstration.
 
+    It maximises each task's reward without leaving its behaviour: BRAC (Wu et al. 2019) with a value penalty.
     The weight of the penalty, ``alpha`` at first, follows what keeps the divergence from a learned behaviour policy at
     ``target_divergence``, in nats. ``averaging`` is how far target critics move towards the critics in a step.
     """
 
     name: ClassVar[str] = "focal"
+    unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens", "dropout", "head")
     validated: ClassVar[bool] = False  # the better it gets, the less it need do what the data did
     discount: float = 0.99
+    """Discount of rewards."""
     averaging: float = 0.005
+    """How far target critics move towards the critics in a step."""
     alpha: float = 10.0
+    """Initial weight of the divergence from the data's behaviour."""
     target_divergence: float = 0.05
+    """How far the policy may go from the data's behaviour, in nats."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -46,7 +46,7 @@ MODES: tuple[Mode, ...] = ("unsupervised", "joint", "frozen")
 
 @dataclass(frozen=True)
 class BC(Method):
-    """Behavioural cloning without context: the sequence policy without z."""
+    """Behavioural cloning: the sequence policy without conditioning."""
 
     name: ClassVar[str] = "bc"
 
@@ -57,11 +57,13 @@ class BC(Method):
 
 @dataclass(frozen=True)
 class DT(Method):
-    """Decision Transformer: told the sum of the feature to the end of the episode."""
+    """Decision Transformer: conditioned on the sum of the feature to the end of the episode."""
 
     name: ClassVar[str] = "dt"
     feature: str = "reward"
+    """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
     gamma: float = 1.0
+    """Discount of the statistic."""
 
     def statistic(self, task: Task) -> InformationStatistic:
         """The sum, divided by the horizon."""
@@ -70,13 +72,16 @@ class DT(Method):
 
 @dataclass(frozen=True)
 class CDT(Method):
-    """Categorical Decision Transformer: told the distribution of the feature over the rest of the episode."""
+    """Categorical Decision Transformer: conditioned on the distribution of the feature over the rest of the episode."""
 
     name: ClassVar[str] = "cdt"
     scaling: ClassVar[Scaling] = "histogram"
     feature: str = "reward"
+    """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
     gamma: float = 1.0
+    """Discount of the statistic."""
     bins: int = PAPER_BINS
+    """Bins of the histogram."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,13 +95,16 @@ class CDT(Method):
 
 @dataclass(frozen=True)
 class MomentsDT(Method):
-    """Told the first moments of the feature over the rest of the episode."""
+    """Decision Transformer conditioned on the first moments of the feature over the rest of the episode."""
 
     name: ClassVar[str] = "moments"
     scaling: ClassVar[Scaling] = "standard"
     feature: str = "reward"
+    """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
     gamma: float = 1.0
+    """Discount of the statistic."""
     order: int = 2
+    """Highest moment: 1 the mean, 2 also the standard deviation, ..."""
 
     def statistic(self, task: Task) -> InformationStatistic:
         """Mean, standard deviation, ..."""
@@ -105,11 +113,12 @@ class MomentsDT(Method):
 
 @dataclass(frozen=True)
 class GoalDT(Method):
-    """Told the value of the feature at the end of the episode."""
+    """Decision Transformer conditioned on the value of the feature at the end of the episode."""
 
     name: ClassVar[str] = "goal"
     scaling: ClassVar[Scaling] = "standard"
     feature: str = "state"
+    """Feature to match: state, x_velocity, obs[3], ...; several joined with commas."""
 
     def statistic(self, task: Task) -> InformationStatistic:
         """The final value."""
@@ -118,7 +127,7 @@ class GoalDT(Method):
 
 @dataclass(frozen=True)
 class LearnedMethod(Method):
-    """Told a code of m numbers that a network makes from a window of target states.
+    """Conditioned on a code of m numbers that a network makes from a window of target states.
 
     By default the window starts ``look_ahead`` steps after the present or less, drawn at random in training, and at the
     present at run time, and one code serves the whole context: a code that sees the very next states would teach the
@@ -126,9 +135,13 @@ class LearnedMethod(Method):
     """
 
     m: int = 16
+    """Size of the code."""
     target_window: int = 20
+    """Target states that a code is made from."""
     look_ahead: int = 100
+    """Steps ahead that the target window starts at most, in training."""
     literal: bool = False
+    """The paper's literal reading: the code at t sees t, t + 1, ..."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -155,7 +168,7 @@ class LearnedMethod(Method):
 
 @dataclass(frozen=True)
 class BDT(LearnedMethod):
-    """Bi-directional Decision Transformer: a second, anti-causal transformer reads the target's states."""
+    """Bi-directional Decision Transformer: conditioned on codes of an anti-causal transformer over target states."""
 
     name: ClassVar[str] = "bdt"
 
@@ -168,11 +181,12 @@ class EncoderMethod(LearnedMethod):
     """
 
     hidden: tuple[int, ...] = (128, 128)
+    """Units of the encoder's hidden layers."""
 
 
 @dataclass(frozen=True)
 class DTE2E(EncoderMethod):
-    """The encoder learns from the policy's loss alone."""
+    """DT-E2E: conditioned on codes of a state encoder that learns from the policy's loss alone."""
 
     name: ClassVar[str] = "dt-e2e"
 
@@ -186,8 +200,11 @@ class UnsupervisedMethod(EncoderMethod):
     """
 
     mode: Mode = "unsupervised"
+    """How the encoder learns: from its own loss beside the policy, from both losses, or before the policy."""
     coefficient: float = 0.1
+    """Weight of the encoder's own loss in joint mode."""
     pretrain_steps: int = 10_000
+    """Steps that the encoder is trained before it is frozen, in frozen mode."""
     kind: ClassVar[Literal["ae", "cpc"]]
 
     def __post_init__(self) -> None:
@@ -206,7 +223,7 @@ class UnsupervisedMethod(EncoderMethod):
 
 @dataclass(frozen=True)
 class DTAE(UnsupervisedMethod):
-    """The encoder reconstructs states."""
+    """DT-AE: conditioned on codes of an auto-encoder of states."""
 
     name: ClassVar[str] = "dt-ae"
     kind: ClassVar[Literal["ae", "cpc"]] = "ae"
@@ -214,7 +231,7 @@ class DTAE(UnsupervisedMethod):
 
 @dataclass(frozen=True)
 class DTCPC(UnsupervisedMethod):
-    """The encoder tells a perturbed state from the others of the batch (CURL)."""
+    """DT-CPC: conditioned on codes of a contrastive state encoder (CURL)."""
 
     name: ClassVar[str] = "dt-cpc"
     kind: ClassVar[Literal["ae", "cpc"]] = "cpc"
