@@ -24,11 +24,10 @@ from typing import Any
 
 import gymnasium
 import pytest
-import tyro
 from command_line import fresh_modules
 
 from himatch.cli import main
-from himatch.cli.main import Program
+from himatch.cli.main import parse
 from himatch.methods import METHODS
 from himatch.statistics.aggregators import AGGREGATORS
 from himatch.tasks import registry
@@ -155,23 +154,20 @@ def check_command(arguments: list[str], block: Block) -> None:
     """Parse a command and look up the names in it, without running it."""
     from himatch.cli.benchmark import Benchmark
     from himatch.cli.main import Data
-    from himatch.cli.make import Make
-    from himatch.cli.train import Train
+    from himatch.cli.make import MakeData
+    from himatch.cli.train import TrainRun
     from himatch.datagen.recipes import find_recipe
-    from himatch.methods import make_method
     from himatch.reproduce import Options, plan_jobs
     from himatch.training import configure
 
-    config = (tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes)
     try:
-        command: Any = tyro.cli(Program, args=arguments, config=config)  # type: ignore[call-overload]
+        command: Any = parse(arguments)
     except SystemExit:
         raise AssertionError(f"{block.place}: himatch {shlex.join(arguments)} is not understood") from None
     command = command.command if isinstance(command, Data) else command
-    if isinstance(command, Make):
+    if isinstance(command, MakeData):
         find_recipe(command.name)
-    elif isinstance(command, Train):
-        given = {name: value for name, value in vars(command.settings).items() if value is not None}
-        configure(command.preset, make_method(command.method, **given), **vars(command.overrides))
+    elif isinstance(command, TrainRun):
+        configure(command.preset or "cpu", command.make_method(), **command.overrides)
     elif isinstance(command, Benchmark):
         plan_jobs(command.suites, Options(command.budget, tasks=command.tasks, methods=command.methods))

@@ -96,11 +96,13 @@ def table(head: str, listed: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def section(command: tuple[str, ...], level: int) -> str:
-    """A command, and then those below it."""
+def section(command: tuple[str, ...], level: int, shown: dict[str, str] | None = None) -> str:
+    """A command, and then those below it. Tables that a sister has are ``shown`` there: text to sister."""
     text = help_text(*command)
     description = text.split("\n\n")[1].replace("\n", " ").strip()
     parts, below = [f"{'#' * level} himatch {' '.join(command)}", description], []
+    shown = {} if shown is None else shown
+    same: dict[str, list[str]] = {}
     for title, lines in panels(text):
         if title == "subcommands":
             below = subcommands(lines)
@@ -109,10 +111,17 @@ def section(command: tuple[str, ...], level: int) -> str:
         listed = [row for row in rows(rest) if row.name != "-h, --help"]
         if not listed:
             continue
-        if said:
-            parts.append(said)
-        parts.append(table("argument" if title == "positional arguments" else "option", listed))
-    parts += [section((*command, name), level + 1) for name in below]
+        rows_of = table("argument" if title == "positional arguments" else "option", listed)
+        sister = shown.setdefault(f"{title}\n{rows_of}", command[-1])
+        if sister != command[-1]:
+            same.setdefault(sister, []).append(title)
+        else:
+            named = [] if title in ("options", "positional arguments") else [f"*{title}*"]
+            parts += [": ".join([*named, said])] if named and said else named
+            parts.append(rows_of)
+    parts += [f"As for `{sister}`: {', '.join(titles)}." for sister, titles in same.items()]
+    tables: dict[str, str] = {}
+    parts += [section((*command, name), level + 1, tables) for name in below]
     return "\n\n".join(parts)
 
 

@@ -82,9 +82,9 @@ def test_blocks_that_are_only_parsed_are_few() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "himatch train --method cdt --data x --out y --stepps 5",
-        "himatch train --method ddt --data x --out y",
-        "himatch train --method cdt --m 3 --data x --out y",
+        "himatch train cdt --data x --out y --stepps 5",
+        "himatch train ddt --data x --out y",
+        "himatch train cdt --m 3 --data x --out y",
         "himatch data make hopper-large --out y",
         "himatch benchmark xvell --out y",
     ],

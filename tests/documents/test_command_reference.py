@@ -8,6 +8,7 @@ import pytest
 from document_blocks import ROOT
 
 from himatch.cli.main import Program
+from himatch.methods import METHODS
 
 SCRIPT = runpy.run_path(str(ROOT / "docs" / "scripts" / "commands.py"))
 
@@ -24,7 +25,9 @@ def test_every_command_is_there() -> None:
     assert len(names) >= 10
     for name in names:
         assert f"\n## himatch {name}\n" in written
-    for option in ("--target-window N", "--columns.step NAME", "--conditioning nominal\\|remaining\\|planned"):
+    for name in METHODS:
+        assert f"\n### himatch train {name}\n" in written
+    for option in ("--target-window INT", "--columns.step NAME", "--conditioning nominal\\|remaining\\|planned"):
         assert f"`{option}`" in written
 
 
@@ -34,6 +37,10 @@ def test_every_command_is_there() -> None:
         ("| `--episodes N` | Rollouts of every target and seed. | `20` |", True),
         ("| `--out RUN` | Run folder to write: weights, configuration, metrics, held-out episodes. | required |", True),
         ("| `--json` | Print everything as JSON instead of tables. |  |", True),
+        (
+            "As for `bc`: options, model options, training options, data options, data.columns options, run options.",
+            True,
+        ),
         ("--no-json", False),
         ("╭", False),
     ],

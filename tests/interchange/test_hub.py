@@ -10,15 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tyro
 from local_hub import LocalHub
 from untrained import untrained
 
 import himatch as hm
-from himatch.cli.train import Train
+from himatch.cli.main import parse
+from himatch.cli.train import TrainRun
 from himatch.errors import HimatchError
 from himatch.interchange.card import command, model_card
-from himatch.methods import make_method
 from himatch.models import model_names
 from himatch.runs.hub import HubName
 from himatch.training import configure
@@ -181,6 +180,8 @@ def test_the_target_on_the_card_is_one_of_this_run(
         (hm.BC(), {"preset": "fast", "steps": 100, "warmup": 7, "head": "gaussian"}),
         (hm.CDT("x_velocity"), {"preset": "cpu", "steps": 3000, "warmup": 200}),  # the preset's, but not of 3000 steps
         (hm.MetaBC(m=5, pretrain_steps=9), {"preset": "cpu", "steps": 100}),
+        (hm.BDT(literal=True), {"preset": "fast"}),
+        (hm.DTE2E(hidden=(32, 16)), {"preset": "fast"}),
         (hm.FOCAL(target_divergence=0.5, tasks=3, context_steps=2), {"preset": "fast", "width": 32}),
     ],
 )
@@ -195,8 +196,9 @@ def test_the_command_on_the_card_makes_the_same_run(
     description |= {"model": asdict(config.model), "train": asdict(config.train)}
     words = shlex.split(command(description))
     assert words[:2] == ["himatch", "train"]
-    parsed = tyro.cli(Train, args=words[2:], config=(tyro.conf.OmitArgPrefixes,))
-    given = {key: value for key, value in vars(parsed.settings).items() if value is not None}
-    assert make_method(parsed.method, **given) == method
-    assert configure(parsed.preset, method, **vars(parsed.overrides)) == config
-    assert (parsed.seed, parsed.seeds, parsed.split, parsed.loading.task) == (3, 2, "none", "hopper")
+    parsed = parse(words[1:])
+    assert isinstance(parsed, TrainRun)
+    assert parsed.make_method() == method
+    assert parsed.preset is not None
+    assert configure(parsed.preset, method, **parsed.overrides) == config
+    assert (parsed.settings.seed, parsed.settings.seeds, parsed.split, parsed.data.task) == (3, 2, "none", "hopper")

@@ -113,7 +113,7 @@ def test_the_last_update_counts_too(hopper: hm.TrajectoryDataset, tmp_path: Path
 
 def test_diverging_is_exit_code_2(hopper: hm.TrajectoryDataset, tmp_path: Path, run: Run) -> None:
     source = hm.write_minari(hopper, tmp_path / "hopper-v0")
-    command = ["train", "--method", "dt", "--data", source, "--out", tmp_path / "run", "--preset", "cpu", "--width", 16]
+    command = ["train", "dt", "--data", source, "--out", tmp_path / "run", "--preset", "cpu", "--width", 16]
     command += ["--steps", 20, "--warmup", 0]
     code, out, err = run(*command, "--learning-rate", 1e30)
     assert (code, out) == (2, "")
@@ -173,7 +173,7 @@ def test_settings_are_checked_before_data_is_read(given: dict[str, Any], message
 
 def test_the_folder_is_looked_at_before_data_is_made(tmp_path: Path, run: Run) -> None:
     (tmp_path / "run.json").touch()
-    command = ("train", "--method", "dt", "--data", "nowhere.hdf5")
+    command = ("train", "dt", "--data", "nowhere.hdf5")
     assert_refused(run(*command, "--out", tmp_path), "holds a run already")
     (tmp_path / "file").touch()
     assert_refused(run(*command, "--out", tmp_path / "file" / "run"), "is a file, not a folder")
@@ -183,7 +183,7 @@ def test_the_folder_is_looked_at_before_data_is_made(tmp_path: Path, run: Run) -
 
 
 def test_the_feature_is_looked_at_before_data_is_made(bundled: Path, tmp_path: Path, run: Run) -> None:
-    command = ("train", "--method", "dt", "--out", tmp_path / "run", "--feature", "hight", "--data")
+    command = ("train", "dt", "--out", tmp_path / "run", "--feature", "hight", "--data")
     assert_refused(run(*command, "halfcheetah-medium + ant-medium"), "task halfcheetah has no feature 'hight'")
     assert not (tmp_path / "cache").exists()
 

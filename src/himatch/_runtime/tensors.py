@@ -31,7 +31,9 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], **facts: str) -> None:
 def read_tensors(path: Path) -> dict[str, Tensor]:
     """Read tensors; a missing, cut or foreign file is refused by name."""
     if not path.is_file():
-        raise DataError(f"{path} is missing; the run folder is incomplete (himatch train --resume goes on with a run)")
+        raise DataError(
+            f"{path} is missing; the run folder is incomplete (himatch train ... --resume goes on with a run)"
+        )
     try:
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as reason:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from himatch.cli.data import Import
+from himatch.cli.flags import Device, Import, PathName, Threads, optional
 
 Many = tyro.conf.arg(metavar="NAME...")
 
@@ -22,14 +22,14 @@ class Benchmark:
     """Folder for models and results; what is there already is not done again."""
     budget: Annotated[Literal["smoke", "fast", "paper"], tyro.conf.arg(metavar="smoke|fast|paper")] = "fast"
     """How much data, training and evaluation."""
-    seeds: Annotated[int | None, tyro.conf.arg(metavar="K")] = None
+    seeds: Annotated[int | None, optional(metavar="K")] = None
     """Seeds of every model instead of the budget's."""
-    episodes: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    episodes: Annotated[int | None, optional(metavar="N")] = None
     """Rollouts of every target and seed instead of the budget's."""
-    steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    steps: Annotated[int | None, optional(metavar="N")] = None
     """Training steps instead of the budget's; pretraining that has steps of its own changes in proportion."""
-    head: Annotated[Literal["tanh", "gaussian"] | None, tyro.conf.arg(metavar="tanh|gaussian")] = None
-    """Deterministic actions as in the paper, or a Gaussian that acts by chance, for the methods that can have it."""
+    head: Annotated[Literal["tanh", "gaussian"] | None, optional(metavar="tanh|gaussian")] = None
+    """A deterministic policy as in the paper, or a stochastic one (Gaussian), for the methods that offer it."""
     tasks: Annotated[tuple[str, ...], Many] = ()
     """Only these tasks."""
     methods: Annotated[tuple[str, ...], Many] = ()
@@ -40,19 +40,19 @@ class Benchmark:
     """nominal, remaining or planned, or several; each applies to the methods it is for."""
     all_variants: bool = False
     """Also the rows that only a larger budget includes (smaller codes, longer windows)."""
-    data: Annotated[str | None, tyro.conf.arg(metavar="PATH")] = None
+    data: PathName = None
     """D4RL file, Minari folder, or a folder of several, in place of what himatch makes (but zvel's targets)."""
-    cache: Annotated[str | None, tyro.conf.arg(metavar="DIR")] = None
+    cache: Annotated[str | None, optional(metavar="DIR")] = None
     """Where made datasets are kept."""
     executor: Annotated[Literal["local", "ray"], tyro.conf.arg(metavar="local|ray")] = "local"
     """This machine, or a Ray cluster that shares DIR."""
     workers: Annotated[int, tyro.conf.arg(metavar="K")] = 1
     """Processes on this machine."""
-    address: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
+    address: Annotated[str | None, optional(metavar="ADDRESS")] = None
     """Of a running Ray cluster; one is started here if left out."""
-    device: Annotated[str | None, tyro.conf.arg(metavar="cuda|cpu")] = None
+    device: Device = None
     """Where to train and roll out; a GPU where there is one."""
-    threads: Annotated[int, tyro.conf.arg(metavar="K")] = 0
+    threads: Threads = 0
     """Threads that simulate; 0 means all."""
 
     def run(self) -> None:

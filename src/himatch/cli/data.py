@@ -10,43 +10,40 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from himatch.cli.flags import SOURCES, Import, Name, PathName, optional
+
 if TYPE_CHECKING:
     from himatch.data import TrajectoryDataset
-
-Import = Annotated[tuple[str, ...], tyro.conf.arg(name="import", metavar="FILE.py"), tyro.conf.UseAppendAction]
-Name = Annotated[str | None, tyro.conf.arg(metavar="NAME")]
-PathName = Annotated[str | None, tyro.conf.arg(metavar="PATH")]
 
 
 @dataclass
 class TableColumns:
     """Which column of a CSV or Parquet table holds what; a TOML file beside the table can say the same."""
 
-    episode: Annotated[str | None, tyro.conf.arg(name="columns.episode", metavar="NAME")] = None
+    episode: Annotated[str | None, optional(name="columns.episode", metavar="NAME")] = None
     """Column that says which episode a row belongs to (episode)."""
-    observations: Annotated[str | None, tyro.conf.arg(name="columns.observations", metavar="PATTERNS")] = None
+    observations: Annotated[str | None, optional(name="columns.observations", metavar="PATTERNS")] = None
     """Observation columns: names or patterns, separated by commas, in this order (obs*)."""
-    actions: Annotated[str | None, tyro.conf.arg(name="columns.actions", metavar="PATTERNS")] = None
+    actions: Annotated[str | None, optional(name="columns.actions", metavar="PATTERNS")] = None
     """Action columns: names or patterns, separated by commas, in this order (act*)."""
-    reward: Annotated[str | None, tyro.conf.arg(name="columns.reward", metavar="NAME")] = None
+    reward: Annotated[str | None, optional(name="columns.reward", metavar="NAME")] = None
     """Reward column (reward, if the table has it)."""
-    terminated: Annotated[str | None, tyro.conf.arg(name="columns.terminated", metavar="NAME")] = None
+    terminated: Annotated[str | None, optional(name="columns.terminated", metavar="NAME")] = None
     """Column that is true in the last row of an episode that ended by termination (terminated, if the table has it)."""
-    step: Annotated[str | None, tyro.conf.arg(name="columns.step", metavar="NAME")] = None
+    step: Annotated[str | None, optional(name="columns.step", metavar="NAME")] = None
     """Step or time column that orders the rows of an episode (step, if the table has it)."""
-    label: Annotated[str | None, tyro.conf.arg(name="columns.label", metavar="NAME")] = None
+    label: Annotated[str | None, optional(name="columns.label", metavar="NAME")] = None
     """Column with the behaviour an episode belongs to (label, if the table has it)."""
 
 
 @dataclass
-class Loading:
-    """How to read the source."""
+class DataOptions:
+    """How the data is read."""
 
     task: Name = None
-    """Task the episodes belong to: halfcheetah, hopper, walker2d, ant or one you registered. Taken from the source or
-    its file name if left out."""
+    """Task of the episodes: halfcheetah, hopper, walker2d, ant or one you registered; the source's by default."""
     imports: Import = ()
-    """Python file (or module) that registers tasks of your own."""
+    """Python file (or module) that registers tasks or methods of your own."""
     clip_actions: bool = False
     """Clip actions outside the task's range instead of refusing them."""
     drop_bad: bool = False
@@ -81,23 +78,21 @@ class Loading:
         )
 
 
-Source = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+Source = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help=SOURCES)]
 
 
 @dataclass
-class Inspect:
+class InspectData:
     """Show what a dataset holds: episodes, returns, and the range and spread of every feature."""
 
     source: Source
-    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv(.gz) or .parquet, or the name of a
-    dataset that himatch makes (himatch data list); join several with + or a quoted pattern ('logs/*.csv')."""
     feature: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME"), tyro.conf.UseAppendAction] = ()
     """Show this feature instead of all named ones: reward, state, x_velocity, obs[3], act[0], ..."""
     json: bool = False
     """Print everything as JSON instead of tables."""
     plot: PathName = None
     """Draw the feature distributions of the best, middle, worst and all episodes into this .png, .pdf or .svg."""
-    loading: Loading = field(default_factory=Loading)
+    data: DataOptions = field(default_factory=DataOptions)
 
     def run(self) -> None:
         """Load, summarise, print and draw."""
@@ -113,7 +108,7 @@ class Inspect:
         console = Console()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", HimatchWarning)
-            dataset = self.loading.load(self.source)
+            dataset = self.data.load(self.source)
         report = inspect_dataset(dataset, self.feature or None, warnings=tuple(str(w.message) for w in caught))
         if self.json:
             print(json.dumps(report.as_json()))
@@ -126,18 +121,15 @@ class Inspect:
 
 
 @dataclass
-class Convert:
+class ConvertData:
     """Convert a dataset of any format to a Minari folder, checked and repaired on the way."""
 
     source: Source
-    """D4RL file, Minari folder or id, minari:ID to download one, .npz, .pkl, .csv(.gz) or .parquet, or the name of a
-    dataset that himatch makes (himatch data list); join several with + or a quoted pattern ('logs/*.csv')."""
     out: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
-    """Folder to write; Minari opens it by its name if the folder lies in Minari's dataset folder and the name ends in a
-    version (-v0)."""
+    """Folder to write; below Minari's dataset folder, with a version at its end (-v0), Minari opens it by its name."""
     overwrite: bool = False
     """Replace OUT if it exists."""
-    loading: Loading = field(default_factory=Loading)
+    data: DataOptions = field(default_factory=DataOptions)
 
     def run(self) -> None:
         """Load and write."""
@@ -145,6 +137,6 @@ class Convert:
         from himatch.data.writer import check_out
 
         check_out(Path(self.out), self.overwrite)  # before the data is read
-        dataset = self.loading.load(self.source)
+        dataset = self.data.load(self.source)
         path = write_minari(dataset, self.out, overwrite=self.overwrite)
         print(f"{len(dataset)} episodes, {dataset.steps} steps, sha256 {dataset.content_hash[:16]} written to {path}")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from himatch.cli.data import Import
+from himatch.cli.flags import Device, Import, Threads, optional
 
 if TYPE_CHECKING:
     from himatch.experts import AgentSpec
 
 
 @dataclass
-class Settings:
+class SACOptions:
     """Settings of SAC, the same for every agent of the stack."""
 
     hidden: Annotated[tuple[int, ...], tyro.conf.arg(metavar="UNITS...")] = (256, 256)
@@ -33,13 +33,13 @@ class Settings:
     entropy: Annotated[float, tyro.conf.arg(metavar="X")] = 1.0
     """Target entropy, in negative numbers of action coordinates."""
     memory: Annotated[int, tyro.conf.arg(metavar="N")] = 1_000_000
-    """Transitions remembered for each agent."""
+    """Transitions in the replay buffer of each agent."""
     first: Annotated[int, tyro.conf.arg(metavar="N")] = 5_000
     """Transitions of random actions before learning."""
 
 
 @dataclass
-class Train:
+class TrainExperts:
     """Train SAC agents for one or several tasks at once, stacked in one batched model."""
 
     tasks: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
@@ -54,19 +54,19 @@ class Train:
     """How many agents of each task, each with a seed of its own."""
     looks: Annotated[int, tyro.conf.arg(metavar="N")] = 100
     """Snapshots and rows of metrics in the whole run."""
-    minutes: Annotated[float | None, tyro.conf.arg(metavar="M")] = None
+    minutes: Annotated[float | None, optional(metavar="M")] = None
     """Stop after so many minutes, everything saved."""
     resume: bool = False
     """Continue the run in RUN where it stopped."""
-    start: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
+    start: Annotated[str | None, optional(metavar="RUN")] = None
     """Begin with the agents of this other run (same task, settings and seed), at the step it had reached."""
-    device: Annotated[str | None, tyro.conf.arg(metavar="cuda|cpu")] = None
+    device: Device = None
     """Where to train; a GPU where there is one."""
-    threads: Annotated[int, tyro.conf.arg(metavar="K")] = 0
+    threads: Threads = 0
     """Threads that simulate; 0 means all."""
     imports: Import = ()
     """Python file (or module) that registers tasks of your own."""
-    settings: Settings = field(default_factory=Settings)
+    sac: SACOptions = field(default_factory=SACOptions)
 
     def run(self) -> None:
         """Parse the tasks, then train."""
@@ -84,7 +84,7 @@ class Train:
             agents,
             self.out,
             steps=self.steps,
-            config=SACConfig(**vars(self.settings)),
+            config=SACConfig(**vars(self.sac)),
             seed=self.seed,
             looks=self.looks,
             resume=self.resume,
@@ -117,7 +117,7 @@ def parse_agents(text: str, seeds: range) -> list[AgentSpec]:
 
 
 @dataclass
-class Pick:
+class SelectExperts:
     """Evaluate the best snapshots of a run over 20 episodes and keep each task's expert (and a medium one)."""
 
     run_folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
@@ -142,8 +142,8 @@ class Pick:
 
 
 @dataclass
-class Evaluate:
-    """Play 20 episodes with every expert of a folder and write its card anew."""
+class EvaluateExperts:
+    """Roll out 20 episodes of every expert of a folder and write its card anew."""
 
     folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Folder that himatch experts pick wrote."""
@@ -161,10 +161,10 @@ class Evaluate:
 
 
 @dataclass
-class List:
+class ListExperts:
     """Show the experts that come with himatch, or those in a folder of your own."""
 
-    folder: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")] = None
+    folder: Annotated[str | None, tyro.conf.Positional, optional(metavar="DIR")] = None
     """Folder that himatch experts pick wrote."""
     all: bool = False
     """A row for each agent; by default those that differ in a setting (31 velocities) share one."""
@@ -212,10 +212,10 @@ class Experts:
     """Train, pick, evaluate and list the agents that make datasets."""
 
     command: (
-        Annotated[Train, tyro.conf.subcommand("train")]
-        | Annotated[Pick, tyro.conf.subcommand("pick")]
-        | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
-        | Annotated[List, tyro.conf.subcommand("list")]
+        Annotated[TrainExperts, tyro.conf.subcommand("train")]
+        | Annotated[SelectExperts, tyro.conf.subcommand("pick")]
+        | Annotated[EvaluateExperts, tyro.conf.subcommand("evaluate")]
+        | Annotated[ListExperts, tyro.conf.subcommand("list")]
     )
 
     def run(self) -> None:

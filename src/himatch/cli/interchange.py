@@ -8,21 +8,22 @@ from typing import Annotated, Literal
 
 import tyro
 
-from himatch.cli.data import Import, Loading, PathName
-from himatch.cli.match import RunFolder, check_writable
+from himatch.cli.data import DataOptions
+from himatch.cli.flags import Import, PathName, RunFolder, optional
+from himatch.cli.match import check_writable
 
-Numbers = Annotated[str | None, tyro.conf.arg(metavar="LIST|FILE")]
+Numbers = Annotated[str | None, optional(metavar="LIST|FILE")]
 
 
 @dataclass
-class Export:
+class ExportRun:
     """Write one seed of a run as a file that runs without himatch, checked against it."""
 
     run_folder: RunFolder
     """Folder that himatch train wrote, a model of himatch models list, or hf:USER/NAME."""
     format: Annotated[Literal["onnx"], tyro.conf.arg(metavar="onnx")] = "onnx"
     """ONNX, for onnxruntime and the like."""
-    seed: Annotated[int | None, tyro.conf.arg(metavar="S")] = None
+    seed: Annotated[int | None, optional(metavar="S")] = None
     """Which seed; the first by default."""
     out: PathName = None
     """File to write, RUN/seed-S/policy.onnx by default."""
@@ -34,22 +35,21 @@ class Export:
     def run(self) -> None:
         """Load, export, compare."""
         from himatch.interchange import export_onnx
-        from himatch.runs.folder import seed_folder
-        from himatch.runs.loader import load
+        from himatch.policy import load
         from himatch.tasks import import_tasks
 
         import_tasks(*self.imports)
         check_writable(self.run_folder, self.out)
         policy = load(self.run_folder, weights=self.weights)
         seed = policy.seeds[0] if self.seed is None else self.seed
-        path = Path(self.out) if self.out is not None else seed_folder(policy.folder, seed) / "policy.onnx"
+        path = Path(self.out) if self.out is not None else policy.run.folder.seed(seed) / "policy.onnx"
         parity = export_onnx(policy, path, seed=seed)
         print(f"{policy.method.name} for {policy.task.name}, seed {seed}, written to {path}")
         print(f"onnxruntime against himatch: {parity}")
 
 
 @dataclass
-class Push:
+class PushRun:
     """Upload a run to the Hugging Face Hub, with a model card; himatch.load("hf:USER/NAME") gives it back."""
 
     run_folder: RunFolder
@@ -78,7 +78,7 @@ class ImportWeights:
     """Folder with config.json and model.safetensors (or pytorch_model.bin), or a name on the Hub."""
     out: Annotated[str, tyro.conf.arg(metavar="RUN")]
     """Run folder to write."""
-    data: Annotated[str | None, tyro.conf.arg(metavar="SOURCE")] = None
+    episodes: Annotated[str | None, optional(name="data", metavar="SOURCE")] = None
     """The episodes it was trained on: they say how states are normalised and what is achievable."""
     state_mean: Numbers = None
     """Means of the states, as [1.3, -0.1, ...] or a JSON file; a model card has them."""
@@ -86,22 +86,22 @@ class ImportWeights:
     """Standard deviations of the states, likewise."""
     return_scale: Annotated[float, tyro.conf.arg(metavar="X")] = 1000.0
     """What returns were divided by."""
-    context: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    context: Annotated[int | None, optional(metavar="N")] = None
     """Steps the policy sees; what the checkpoint says, else 20."""
-    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
+    env: Annotated[str | None, optional(metavar="ID")] = None
     """Gymnasium environment it was trained in; what the data says, else the task's."""
-    loading: Loading = field(default_factory=Loading)
+    data: DataOptions = field(default_factory=DataOptions)
 
     def run(self) -> None:
         """Read, convert and write."""
         from himatch.interchange import import_hugging_face
 
-        self.loading.register()
+        self.data.register()
         policy = import_hugging_face(
             self.source,
             self.out,
-            task=self.loading.task,
-            data=None if self.data is None else self.loading.load(self.data),
+            task=self.data.task,
+            data=None if self.episodes is None else self.data.load(self.episodes),
             state_mean=_numbers(self.state_mean, "--state-mean"),
             state_std=_numbers(self.state_std, "--state-std"),
             return_scale=self.return_scale,

@@ -9,22 +9,22 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, cast
 
 import tyro
 
 from himatch._runtime.progress import interrupt, on_signals
 from himatch._version import __version__
 from himatch.cli.benchmark import Benchmark
-from himatch.cli.data import Convert, Inspect
+from himatch.cli.data import ConvertData, InspectData
 from himatch.cli.experts import Experts
-from himatch.cli.interchange import Export, ImportWeights, Push
-from himatch.cli.make import Collect, List, Make
+from himatch.cli.flags import CONFIG
+from himatch.cli.interchange import ExportRun, ImportWeights, PushRun
+from himatch.cli.make import CollectData, ListData, MakeData
 from himatch.cli.match import Evaluate, Match
 from himatch.cli.models import Models
 from himatch.cli.quickstart import Quickstart
 from himatch.cli.report import Report
-from himatch.cli.train import Train
 from himatch.errors import HimatchError, HimatchWarning
 
 DESCRIPTION = (
@@ -45,16 +45,21 @@ class Data:
     """Look at, convert, make and collect logged episodes."""
 
     command: (
-        Annotated[Inspect, tyro.conf.subcommand("inspect")]
-        | Annotated[Convert, tyro.conf.subcommand("convert")]
-        | Annotated[Make, tyro.conf.subcommand("make")]
-        | Annotated[List, tyro.conf.subcommand("list")]
-        | Annotated[Collect, tyro.conf.subcommand("collect")]
+        Annotated[InspectData, tyro.conf.subcommand("inspect")]
+        | Annotated[ConvertData, tyro.conf.subcommand("convert")]
+        | Annotated[MakeData, tyro.conf.subcommand("make")]
+        | Annotated[ListData, tyro.conf.subcommand("list")]
+        | Annotated[CollectData, tyro.conf.subcommand("collect")]
     )
 
     def run(self) -> None:
         """Run the command below this one."""
         self.command.run()
+
+
+@dataclass
+class Train:
+    """Train a policy offline; every method is a command: bc, dt, cdt, bdt, meta-bc, focal, ..."""
 
 
 Program = (
@@ -66,8 +71,8 @@ Program = (
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Experts, tyro.conf.subcommand("experts")]
     | Annotated[Models, tyro.conf.subcommand("models")]
-    | Annotated[Export, tyro.conf.subcommand("export")]
-    | Annotated[Push, tyro.conf.subcommand("push")]
+    | Annotated[ExportRun, tyro.conf.subcommand("export")]
+    | Annotated[PushRun, tyro.conf.subcommand("push")]
     | Annotated[ImportWeights, tyro.conf.subcommand("import")]
     | Annotated[Quickstart, tyro.conf.subcommand("quickstart")]
 )
@@ -80,14 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if arguments in (["--version"], ["-V"]):
             print(f"himatch {__version__}", flush=True)
             sys.exit(0)
-        command: Command = tyro.cli(
-            Program,
-            prog="himatch",
-            description=DESCRIPTION,
-            args=arguments or ["--help"],
-            config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
-        )
-        code = run(command)
+        code = run(arguments)
         sys.stdout.flush()
         sys.exit(code)
     except KeyboardInterrupt:  # before the command had begun
@@ -109,8 +107,18 @@ def _silence() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def run(command: Command) -> int:
-    """Run a command; bad input becomes one line and exit code 2, repairs become notes on standard error."""
+def parse(arguments: Sequence[str]) -> Command:
+    """The command that the arguments name."""
+    if arguments[:1] == ["train"]:  # its commands are the methods, which take PyTorch along
+        from himatch.cli.method_commands import parse_train
+
+        return parse_train(arguments[1:])
+    words = arguments or ["--help"]
+    return cast(Command, tyro.cli(Program, prog="himatch", description=DESCRIPTION, args=words, config=CONFIG))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Parse and run a command; bad input becomes one line and exit code 2, repairs become notes on standard error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what libraries say to programmers
         warnings.simplefilter("always", HimatchWarning)
@@ -118,7 +126,7 @@ def run(command: Command) -> int:
         try:
             # As Ctrl-C, so that what is half-written is removed; work that can be resumed has its own way.
             with on_signals(interrupt, signal.SIGTERM):
-                command.run()
+                parse(arguments).run()
         except HimatchError as error:
             print(f"himatch: {error}", file=sys.stderr)
             return 2

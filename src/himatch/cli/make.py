@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from himatch.cli.data import Import, Name, PathName
+from himatch.cli.flags import Import, Name, PathName, Threads, optional
 
 if TYPE_CHECKING:
     from himatch.data import TrajectoryDataset
@@ -18,22 +18,26 @@ if TYPE_CHECKING:
 Folder = Annotated[str, tyro.conf.arg(metavar="DIR")]
 Seed = Annotated[int, tyro.conf.arg(metavar="S")]
 
+POLICIES = (
+    "sb3:AGENT.zip (Stable-Baselines3), expert:NAME (comes with himatch), module:function or file.py:function "
+    "(observations (n, obs) to actions (n, act)). Agent files and Python files run code of whoever wrote them."
+)
 WIDE = 112  # columns of a terminal from which on the list shows who plays, and the returns of what is in the cache
 
 
 @dataclass
-class Make:
+class MakeData:
     """Make one of the paper's datasets from experts that come with himatch ('himatch data list' names them)."""
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
     """halfcheetah-medium-expert, cheetah-vel, ..."""
     out: Folder
     """Minari folder to write."""
-    episodes: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    episodes: Annotated[int | None, optional(metavar="N")] = None
     """Episodes in total, spread evenly over the experts."""
     seed: Seed = 0
     """Seed of initial states and actions; one seed, one content hash."""
-    threads: Annotated[int, tyro.conf.arg(metavar="K")] = 0
+    threads: Threads = 0
     """Threads that simulate; 0 means all."""
     overwrite: bool = False
     """Replace DIR if it exists."""
@@ -53,18 +57,16 @@ class Make:
             overwrite=self.overwrite,
             experts=self.experts,
         )
-        _tell(dataset, self.out)
+        _report(dataset, self.out)
 
 
 @dataclass
-class Collect:
-    """Roll out a policy of anybody's and write its episodes."""
+class CollectData:
+    """Roll out a policy of your own and write its episodes."""
 
     task: Annotated[str, tyro.conf.arg(metavar="NAME")]
     """Task with an environment: halfcheetah, hopper, walker2d, ant, cheetah-vel, backflip or one you registered."""
-    policy: Annotated[str, tyro.conf.arg(metavar="POLICY")]
-    """sb3:AGENT.zip (Stable-Baselines3), expert:NAME (comes with himatch), module:function or file.py:function
-    (observations (n, obs) to actions (n, act)). Agent files and Python files run code of whoever wrote them."""
+    policy: Annotated[str, tyro.conf.arg(metavar="POLICY", help=POLICIES)]
     out: Folder
     """Minari folder to write."""
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 100
@@ -102,12 +104,12 @@ class Collect:
             vecnormalize=self.vecnormalize,
             overwrite=self.overwrite,
         )
-        _tell(dataset, self.out)
+        _report(dataset, self.out)
         print(f"returns {dataset.returns.min():.1f} to {dataset.returns.max():.1f}, mean {dataset.returns.mean():.1f}")
 
 
 @dataclass
-class List:
+class ListData:
     """Show the datasets that himatch makes: size, expected returns, and which are in the cache."""
 
     cache: PathName = None
@@ -164,5 +166,5 @@ def _row(listing: Listing) -> tuple[str, ...]:
     )
 
 
-def _tell(dataset: TrajectoryDataset, out: str) -> None:
+def _report(dataset: TrajectoryDataset, out: str) -> None:
     print(f"{len(dataset)} episodes, {dataset.steps} steps, sha256 {dataset.content_hash[:16]} written to {out}")

@@ -10,36 +10,35 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from himatch.cli.data import Import, Name, PathName
+from himatch.cli.flags import Import, Name, PathName, RunFolder, Threads, optional
 
 if TYPE_CHECKING:
     from himatch.policy import Policy
 
-RunFolder = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
 Conditioning = Annotated[Literal["nominal", "remaining", "planned"], tyro.conf.arg(metavar="nominal|remaining|planned")]
 
 
 @dataclass
-class Rolling:
+class RolloutOptions:
     """How to roll out."""
 
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 20
     """Rollouts of every target and seed."""
     conditioning: Conditioning = "nominal"
-    """The target's own z_t, what remains of the target, or the nearest mixture of training episodes."""
+    """The target's own z_t, what remains of the target, or its episode mixture part by part."""
     feature: Name = None
     """What is compared, by default what the policy was trained to match."""
     seed: Annotated[int, tyro.conf.arg(metavar="S")] = 0
     """Of the initial states."""
-    env: Annotated[str | None, tyro.conf.arg(metavar="ID")] = None
+    env: Annotated[str | None, optional(metavar="ID")] = None
     """Another Gymnasium environment than the data's."""
-    temperature: Annotated[float | None, tyro.conf.arg(metavar="X")] = None
-    """How much of its spread a Gaussian head acts by: 0 the middle action, 1 all; by default what the run says."""
+    temperature: Annotated[float | None, optional(metavar="X")] = None
+    """Of sampled actions, for a stochastic policy: 0 is the mean action; by default what the run says."""
     weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "best"
     """The weights that did best on the validation slice, or the last ones."""
     device: Annotated[str, tyro.conf.arg(metavar="cuda|cpu")] = "cpu"
     """Where the policy runs."""
-    threads: Annotated[int, tyro.conf.arg(metavar="K")] = 0
+    threads: Threads = 0
     """Threads that simulate; 0 means all."""
     imports: Import = ()
     """Python file (or module) that registers tasks of your own."""
@@ -47,14 +46,14 @@ class Rolling:
     def load(self, run: str) -> Policy:
         """The policy of a run folder."""
         from himatch.errors import HimatchError
-        from himatch.runs.loader import load
+        from himatch.policy import load
         from himatch.tasks import import_tasks
 
         import_tasks(*self.imports)
         policy = load(run, weights=self.weights, device=self.device)
         if self.temperature is not None:
             if not policy.agent.policy.sampled:
-                raise HimatchError(f"{run} acts without chance, so that --temperature means nothing to it")
+                raise HimatchError(f"{run} is a deterministic policy; --temperature is for --head gaussian")
             if not self.temperature >= 0:
                 raise HimatchError(f"the temperature must be 0 or more, got {self.temperature:g}")
             policy.temperature = self.temperature
@@ -73,7 +72,7 @@ class Match:
     """Draw target and rollouts into this .png, .pdf or .svg."""
     video: PathName = None
     """Film the first rollout into this .mp4 (needs the extra video), .gif or .webp."""
-    rolling: Rolling = field(default_factory=Rolling)
+    rollouts: RolloutOptions = field(default_factory=RolloutOptions)
 
     def run(self) -> None:
         """Load, roll out, print and draw."""
@@ -84,21 +83,21 @@ class Match:
 
         if self.plot is not None:
             check_picture(Path(self.plot))
-        policy = self.rolling.load(self.run_folder)
+        policy = self.rollouts.load(self.run_folder)
         if self.video is not None:
             from himatch.evaluation.match import check_video
 
             check_target(Path(self.video))
-            check_video(Path(self.video), policy.run, self.rolling.env)
+            check_video(Path(self.video), policy.run, self.rollouts.env)
         with bar("rollouts") as progress:
             result = policy.match_all(
                 [self.target],
-                episodes=self.rolling.episodes,
-                conditioning=self.rolling.conditioning,
-                feature=self.rolling.feature,
-                seed=self.rolling.seed,
-                env=self.rolling.env,
-                threads=self.rolling.threads,
+                episodes=self.rollouts.episodes,
+                conditioning=self.rollouts.conditioning,
+                feature=self.rollouts.feature,
+                seed=self.rollouts.seed,
+                env=self.rollouts.env,
+                threads=self.rollouts.threads,
                 progress=progress,
             )[0]
         console = Console(highlight=False)
@@ -112,9 +111,7 @@ class Match:
             what = {"return": "total", "goal": "last"}[result.target.matches]
             for d, name in enumerate(result.frame.feature.names(len(result.asked))):
                 reached = result.reached[..., d]
-                console.print(
-                    f"{what} {name} {reached.mean():.4g} ± {reached.std():.3g}, asked for {result.asked[d]:.4g}"
-                )
+                console.print(f"{what} {name} {reached.mean():.4g} ± {reached.std():.3g}, target {result.asked[d]:.4g}")
         lengths = result.lengths
         console.print(
             f"sum of rewards {result.returns.mean():.1f} ± {result.returns.std():.1f}   length {lengths.mean():.0f}   "
@@ -138,7 +135,7 @@ class Evaluate:
     """The run's held-out episodes, those moved by -3 to 3 bins, Gaussians, or a file with one expression a line."""
     out: PathName = None
     """Where to write the results: by default RUN/evaluation.json, with what differs from the usual in its name."""
-    rolling: Rolling = field(default_factory=Rolling)
+    rollouts: RolloutOptions = field(default_factory=RolloutOptions)
 
     def run(self) -> None:
         """Load, roll out, write and print."""
@@ -146,24 +143,23 @@ class Evaluate:
         from rich.markup import escape
         from rich.table import Table
 
-        from himatch.evaluation.evaluate import evaluate, middle, named_targets
+        from himatch.evaluation.evaluation import middle
 
         check_writable(self.run_folder, self.out)
-        policy = self.rolling.load(self.run_folder)
-        targets = named_targets(policy, self.targets)
+        policy = self.rollouts.load(self.run_folder)
+        targets = policy.named_targets(self.targets)
         with bar("rollouts") as progress:
-            found = evaluate(
-                policy,
+            found = policy.evaluate(
                 targets,
-                episodes=self.rolling.episodes,
-                conditioning=self.rolling.conditioning,
-                feature=self.rolling.feature,
-                seed=self.rolling.seed,
-                env=self.rolling.env,
-                threads=self.rolling.threads,
+                episodes=self.rollouts.episodes,
+                conditioning=self.rollouts.conditioning,
+                feature=self.rollouts.feature,
+                seed=self.rollouts.seed,
+                env=self.rollouts.env,
+                threads=self.rollouts.threads,
                 progress=progress,
             )
-        path = found.write(policy.folder / self._usual_name() if self.out is None else Path(self.out))
+        path = found.write(policy.run.folder.evaluation_of(*self._unusual()) if self.out is None else Path(self.out))
         content = found.as_json()
         table = Table(box=None, title=f"{policy.method.name}, {content['feature']}", title_justify="left")
         for name in ("target", "group"):
@@ -188,18 +184,15 @@ class Evaluate:
                 console.print(f"{name}: {s['mean']:.3f} ± {s['std']:.3f}, interquartile mean {middle(s)}", markup=False)
         console.print(f"written to {path}", soft_wrap=True)
 
-    def _usual_name(self) -> str:
-        """Evaluations of one run do not write over one another; the plain one is what cards and the Hub show."""
-        from himatch.runs.folder import EVALUATION
-
-        usual = Rolling()
+    def _unusual(self) -> list[str]:
+        """What differs from the plain evaluation, which is what cards and the Hub show."""
+        usual = RolloutOptions()
         different = [Path(self.targets).stem] if self.targets != "heldout" else []
         for name in ("conditioning", "feature", "weights", "env", "temperature", "episodes", "seed"):
-            if (asked := getattr(self.rolling, name)) != getattr(usual, name):
-                text = f"{asked:g}" if isinstance(asked, float) else str(asked)
-                different.append(asked if isinstance(asked, str) else f"{name}-{text}")
-        text = "-".join([Path(EVALUATION).stem, *different])
-        return "".join(c if c.isalnum() or c in "-_." else "_" for c in text) + Path(EVALUATION).suffix
+            if (chosen := getattr(self.rollouts, name)) != getattr(usual, name):
+                text = f"{chosen:g}" if isinstance(chosen, float) else str(chosen)
+                different.append(chosen if isinstance(chosen, str) else f"{name}-{text}")
+        return different
 
 
 def check_writable(run: str, out: str | None) -> None:

@@ -10,15 +10,14 @@ from typing import Annotated
 
 import tyro
 
-from himatch.cli.data import Import
-from himatch.cli.match import RunFolder
+from himatch.cli.flags import Import, Name, RunFolder, optional
 
 
 @dataclass
-class List:
+class ListModels:
     """Show the policies that come with himatch, or those in a folder of your own, and how well they match."""
 
-    folder: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")] = None
+    folder: Annotated[str | None, tyro.conf.Positional, optional(metavar="DIR")] = None
     """Folder of folders that himatch models bundle wrote."""
     markdown: bool = False
     """Print the table as Markdown, with the commands that trained them."""
@@ -60,19 +59,19 @@ class List:
 
 
 @dataclass
-class Bundle:
+class BundleModel:
     """Cut a run down to what matching needs, and evaluate that on the run's held-out episodes."""
 
     run_folder: RunFolder
     """Folder that himatch train wrote."""
     out: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """Folder to write."""
-    seed: Annotated[int | None, tyro.conf.arg(metavar="S")] = None
+    seed: Annotated[int | None, optional(metavar="S")] = None
     """Which seed; by default the one that matches some training episodes best."""
-    feature: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    feature: Name = None
     """What is scored; by default what the run was trained to match."""
     kept: Annotated[int, tyro.conf.arg(metavar="N")] = 200
-    """Training episodes that stay, as the reference of planned conditioning."""
+    """Training episodes to keep, for the episode mixture of planned conditioning."""
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 20
     """Rollouts for each held-out episode."""
     imports: Import = ()
@@ -106,7 +105,9 @@ class Bundle:
 class Models:
     """List pretrained policies, or make one of a run."""
 
-    command: Annotated[List, tyro.conf.subcommand("list")] | Annotated[Bundle, tyro.conf.subcommand("bundle")]
+    command: (
+        Annotated[ListModels, tyro.conf.subcommand("list")] | Annotated[BundleModel, tyro.conf.subcommand("bundle")]
+    )
 
     def run(self) -> None:
         """Run the command below this one."""

@@ -7,10 +7,12 @@ from typing import Annotated
 
 import tyro
 
+from himatch.cli.flags import optional
+
 
 @dataclass
 class Quickstart:
-    """Make HalfCheetah data, train a BC and a CDT on it, have them and a pretrained CDT match distributions."""
+    """Make HalfCheetah data, train a BC and a CDT on it, and match distributions with them and a pretrained CDT."""
 
     out: Annotated[str, tyro.conf.arg(metavar="DIR")] = "quickstart"
     """Folder for the dataset, the run folders and the page."""
@@ -18,7 +20,7 @@ class Quickstart:
     """Episodes to make, half of them by a medium agent, half by an expert."""
     seed: int = 1
     """Seed of initial states and actions; the pretrained CDT was trained on episodes of seed 0."""
-    steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    steps: Annotated[int | None, optional(metavar="N")] = None
     """Gradient steps of each policy; by default those of the preset (cpu, or fast on a GPU)."""
 
     def run(self) -> None:

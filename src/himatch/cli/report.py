@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from himatch.cli.flags import optional
+
 if TYPE_CHECKING:
     from himatch.reproduce.report import Finding
 
@@ -19,7 +21,7 @@ class Report:
 
     folders: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
     """Folders that himatch benchmark wrote; several are shown together."""
-    out: Annotated[str | None, tyro.conf.arg(metavar="FOLDER")] = None
+    out: Annotated[str | None, optional(metavar="FOLDER")] = None
     """Folder to write (the folder report in the first DIR)."""
 
     def run(self) -> None:

@@ -114,11 +114,9 @@ def command(description: dict[str, Any]) -> str:
     default = METHODS[method.pop("name")]()
     differing = {name: _differing(settings, name, default) for name in PRESETS}
     preset = min(differing, key=lambda name: len(differing[name]))
-    without_option = ("hidden", "encoder")
-    chosen = {k: value for k, value in method.items() if k not in without_option and value != getattr(default, k)}
+    chosen = {k: value for k, value in method.items() if json.dumps(value) != json.dumps(getattr(default, k))}
     seeds = description["seeds"]
     options = {
-        "method": default.name,
         **chosen,
         "data": made_as(data.get("source") or "SOURCE"),
         "task": description["task"]["name"],
@@ -129,8 +127,15 @@ def command(description: dict[str, Any]) -> str:
         "split": description["split"].get("name") or "SPLIT",
         "out": "RUN",
     }
-    words = [word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", str(value))]
-    return shlex.join(["himatch", "train", *words])
+    words = [word for key, value in options.items() for word in _flag(key.replace("_", "-"), value)]
+    return shlex.join(["himatch", "train", default.name, *words])
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    """A setting as the command line takes it."""
+    if isinstance(value, bool):
+        return [f"--{name}" if value else f"--no-{name}"]
+    return [f"--{name}", *map(str, value if isinstance(value, list | tuple) else [value])]
 
 
 def _differing(settings: dict[str, Any], preset: str, method: Method) -> dict[str, Any]:

@@ -201,6 +201,8 @@ class Method:
     """Settings of the model and of training that differ from the defaults (Table dt_hyper), by preset."""
     fixed: ClassVar[Settings] = {}
     """Settings that are what they are, whatever is given."""
+    unused: ClassVar[tuple[str, ...]] = ()
+    """Settings of the model's configuration that mean nothing to the method: its command has no flags for them."""
 
     def __post_init__(self) -> None:
         feature = getattr(self, "feature", "")

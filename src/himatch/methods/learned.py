@@ -32,9 +32,13 @@ class LearnedMethod(SequenceMethod):
 
     imitates: ClassVar[bool] = True
     m: int = 16
+    """Size of the code."""
     target_window: int = 20
+    """Target states that a code is made from."""
     look_ahead: int = 100
+    """Steps ahead that the target window starts at most, in training."""
     literal: bool = False
+    """The paper's literal reading: the code at t sees t, t + 1, ..."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -32,12 +32,19 @@ class ModelConfig:
     """
 
     context: int = 20
+    """Steps that the policy sees (the paper's N)."""
     layers: int = 3
+    """Layers of the policy."""
     heads: int = 1
+    """Attention heads."""
     width: int = 128
+    """Width of the layers."""
     dropout: float = 0.1
+    """Dropout."""
     tokens: Tokens = "triples"
+    """z, s and a as three tokens a step, or z added to the state token."""
     head: Head = "tanh"
+    """A deterministic policy, trained by squared error, or a stochastic one with Gaussian actions."""
 
     def __post_init__(self) -> None:
         make_plain(self)

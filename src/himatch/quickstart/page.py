@@ -33,7 +33,7 @@ FILMED = "The pretrained CDT, planned, under the two-mode target: beginning, mid
 
 NEXT = """himatch match halfcheetah-cdt --target "normal(8,1)" --plot match.png      # another target
 himatch match halfcheetah-cdt --target "normal(8,1)" --video match.mp4     # the same, filmed
-himatch train --method cdt --data hopper-medium-expert --feature x_velocity --preset cpu --out runs/hopper
+himatch train cdt --data hopper-medium-expert --feature x_velocity --preset cpu --out runs/hopper
 himatch data inspect YOUR_LOGS --plot logs.png                             # your own data
 himatch benchmark xvel synthetic --budget smoke --out bench                # the paper's experiments"""
 

@@ -79,6 +79,12 @@ class RunFolder:
         """What ``himatch evaluate`` found."""
         return self.path / _EVALUATION
 
+    def evaluation_of(self, *different: str) -> Path:
+        """The same for an evaluation that differs from the plain one; none writes over another."""
+        text = "-".join([Path(_EVALUATION).stem, *different])
+        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in text)
+        return self.path / f"{name}{Path(_EVALUATION).suffix}"
+
     @property
     def tensorboard(self) -> Path:
         """TensorBoard's own files."""

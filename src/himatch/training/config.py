@@ -21,12 +21,19 @@ class TrainConfig:
     """Optimisation; the defaults are Table dt_hyper. After the warm-up the rate stays, or falls to zero as a cosine."""
 
     steps: int = 1_000_000
+    """Gradient steps."""
     batch_size: int = 64
+    """Windows in a step."""
     learning_rate: float = 1e-4
+    """Highest learning rate."""
     schedule: Schedule = "constant"
+    """The learning rate after the warm-up."""
     warmup: int = 100_000
+    """Steps of linear warm-up; in proportion to the steps where only those are changed."""
     weight_decay: float = 1e-4
+    """Weight decay of AdamW."""
     clip: float = 0.25
+    """Largest gradient norm."""
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -54,7 +61,7 @@ class TrainConfig:
         return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
 
 
-def configure(preset: str, method: Method, **overrides: Any) -> tuple[ModelConfig, TrainConfig]:
+def configure(preset: str, method: Method | type[Method], **overrides: Any) -> tuple[ModelConfig, TrainConfig]:
     """A method's preset with some settings changed; ``None`` leaves one as it is, unknown ones are refused by name."""
     if preset not in PRESETS:
         raise HimatchError(f"unknown preset {preset!r}; known are {', '.join(PRESETS)}")

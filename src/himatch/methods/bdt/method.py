@@ -14,7 +14,7 @@ from himatch.networks.transformer import ModelConfig
 
 @dataclass(frozen=True)
 class BDT(LearnedMethod):
-    """Bi-directional Decision Transformer: a second, anti-causal transformer reads the target's states."""
+    """Bi-directional Decision Transformer: conditioned on codes of an anti-causal transformer over target states."""
 
     name: ClassVar[str] = "bdt"
 

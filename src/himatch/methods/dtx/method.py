@@ -27,12 +27,13 @@ class EncoderMethod(LearnedMethod):
     """
 
     hidden: tuple[int, ...] = (128, 128)
+    """Units of the encoder's hidden layers."""
     encoder: ClassVar[type[SummedEncoder]] = SummedEncoder
 
 
 @dataclass(frozen=True)
 class DTE2E(EncoderMethod):
-    """The encoder is trained by the policy's loss alone."""
+    """DT-E2E: conditioned on codes of a state encoder that is trained by the policy's loss alone."""
 
     name: ClassVar[str] = "dt-e2e"
 
@@ -50,8 +51,11 @@ class UnsupervisedMethod(EncoderMethod):
     """
 
     mode: Mode = "unsupervised"
+    """How the encoder is trained: by its own loss beside the policy, by both losses, or before the policy."""
     coefficient: float = 0.1
+    """Weight of the encoder's own loss in joint mode."""
     pretrain_steps: int = 10_000
+    """Steps that the encoder is trained before it is frozen, in frozen mode."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -77,7 +81,7 @@ class UnsupervisedMethod(EncoderMethod):
 
 @dataclass(frozen=True)
 class DTAE(UnsupervisedMethod):
-    """The encoder reconstructs states."""
+    """DT-AE: conditioned on codes of an auto-encoder of states."""
 
     name: ClassVar[str] = "dt-ae"
     encoder: ClassVar[type[SummedEncoder]] = Autoencoder
@@ -85,7 +89,7 @@ class DTAE(UnsupervisedMethod):
 
 @dataclass(frozen=True)
 class DTCPC(UnsupervisedMethod):
-    """The encoder tells a perturbed state from the others of the batch (CURL)."""
+    """DT-CPC: conditioned on codes of a contrastive state encoder (CURL)."""
 
     name: ClassVar[str] = "dt-cpc"
     encoder: ClassVar[type[SummedEncoder]] = ContrastiveEncoder

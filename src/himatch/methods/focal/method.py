@@ -21,18 +21,24 @@ from himatch.networks.values import ValueNetwork, held
 
 @dataclass(frozen=True)
 class FOCAL(TaskMethod):
-    """Maximises each task's reward without leaving its behaviour: BRAC (Wu et al. 2019) with a value penalty.
+    """FOCAL: an offline actor-critic of single steps, conditioned on the embedding of one demonstration.
 
+    It maximises each task's reward without leaving its behaviour: BRAC (Wu et al. 2019) with a value penalty.
     The weight of the penalty, ``alpha`` at first, follows what keeps the divergence from a learned behaviour policy at
     ``target_divergence``, in nats. ``averaging`` is how far target critics move towards the critics in a step.
     """
 
     name: ClassVar[str] = "focal"
+    unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens", "dropout", "head")
     validated: ClassVar[bool] = False  # the better it gets, the less it need do what the data did
     discount: float = 0.99
+    """Discount of rewards."""
     averaging: float = 0.005
+    """How far target critics move towards the critics in a step."""
     alpha: float = 10.0
+    """Initial weight of the divergence from the data's behaviour."""
     target_divergence: float = 0.05
+    """How far the policy may go from the data's behaviour, in nats."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

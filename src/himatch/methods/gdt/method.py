@@ -83,7 +83,7 @@ class SequenceMethod(Method):
 
 @dataclass(frozen=True)
 class BC(SequenceMethod):
-    """Behavioural cloning without conditioning: the sequence policy without z."""
+    """Behavioural cloning: the sequence policy without conditioning."""
 
     name: ClassVar[str] = "bc"
 
@@ -103,7 +103,9 @@ class DT(SequenceMethod):
     name: ClassVar[str] = "dt"
     matches: ClassVar[Literal["return"]] = "return"
     feature: str = "reward"
+    """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
     gamma: float = 1.0
+    """Discount of the statistic."""
 
     def statistic(self, task: Task) -> InformationStatistic:
         """The sum, divided by the horizon."""
@@ -117,8 +119,11 @@ class CDT(SequenceMethod):
     name: ClassVar[str] = "cdt"
     scaling: ClassVar[Scaling] = "histogram"
     feature: str = "reward"
+    """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
     gamma: float = 1.0
+    """Discount of the statistic."""
     bins: int = PAPER_BINS
+    """Bins of the histogram."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -132,13 +137,16 @@ class CDT(SequenceMethod):
 
 @dataclass(frozen=True)
 class MomentsDT(SequenceMethod):
-    """Conditioned on the first moments of the feature over the rest of the episode."""
+    """Decision Transformer conditioned on the first moments of the feature over the rest of the episode."""
 
     name: ClassVar[str] = "moments"
     scaling: ClassVar[Scaling] = "standard"
     feature: str = "reward"
+    """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
     gamma: float = 1.0
+    """Discount of the statistic."""
     order: int = 2
+    """Highest moment: 1 the mean, 2 also the standard deviation, ..."""
 
     def statistic(self, task: Task) -> InformationStatistic:
         """Mean, standard deviation, ..."""
@@ -147,12 +155,13 @@ class MomentsDT(SequenceMethod):
 
 @dataclass(frozen=True)
 class GoalDT(SequenceMethod):
-    """Conditioned on the value of the feature at the end of the episode."""
+    """Decision Transformer conditioned on the value of the feature at the end of the episode."""
 
     name: ClassVar[str] = "goal"
     scaling: ClassVar[Scaling] = "standard"
     matches: ClassVar[Literal["goal"]] = "goal"
     feature: str = "state"
+    """Feature to match: state, x_velocity, obs[3], ...; several joined with commas."""
 
     def statistic(self, task: Task) -> InformationStatistic:
         """The final value."""

@@ -50,10 +50,15 @@ class TaskMethod(Method):
     }
     fixed: ClassVar[Settings] = {"context": 1}
     m: int = 20
+    """Size of the embedding."""
     encoder: tuple[int, ...] = (200, 200, 200)
+    """Units of the encoder's hidden layers."""
     tasks: int = 16
+    """Tasks that the encoder compares in a step."""
     context_steps: int = 16
+    """Steps of a task that the encoder sees at a time."""
     pretrain_steps: int | None = None
+    """Steps that the encoder is trained before it is frozen; as many as the policy by default."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,9 +99,10 @@ class TaskMethod(Method):
 
 @dataclass(frozen=True)
 class MetaBC(TaskMethod):
-    """Clones the actions of each task, conditioned on its embedding."""
+    """Meta-BC: behavioural cloning of single steps, conditioned on the embedding of one demonstration."""
 
     name: ClassVar[str] = "meta-bc"
+    unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens")
 
     def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
         """An encoder and a policy a model."""
