@@ -47,7 +47,7 @@ def with_value(key, value):
         (os.system, ("touch {}",), "posix.system"),
         (builtins.eval, ("open({!r}, 'w').close()",), "eval"),
         (builtins.exec, ("open({!r}, 'w').close()",), "exec"),
-        (builtins.open, ("{}", "w"), "nominal"),
+        (builtins.open, ("{}", "w"), "open"),
         (Path, ("{}",), "Path"),
         (os.mkdir, ("{}",), "posix.mkdir"),
         (np.save, ("{}", 1), "save"),
