@@ -16,7 +16,7 @@ from himatch.errors import TaskError
 FeatureFunction = Callable[[NDArray[np.float32], NDArray[np.float32], "NDArray[np.float32] | None"], ArrayLike]
 """A user's feature: ``(observations (T, obs), actions (T, act), rewards (T,) or None) -> (T,) or (T, d)``.
 
-Row t may look at other steps of the episode, but then it is not known before the end, as remaining conditioning needs it.
+Row t may depend on other steps of the episode, but then it is not known before the end, as ``remaining`` needs it.
 """
 
 FeatureSource = int | Sequence[int] | FeatureFunction

@@ -13,7 +13,7 @@ import numpy as np
 from himatch.errors import HimatchError
 from himatch.evaluation.match import Environment, replay_for
 from himatch.evaluation.result import MatchResult
-from himatch.simulation.replay import Stage
+from himatch.simulation.replay import Playback
 from himatch.viz.encoder import Image, check_writable, write_video
 from himatch.viz.panel import Panel
 
@@ -79,7 +79,7 @@ def clip(result: MatchResult, path: Path, *, seconds: float = 7.5, largest: int 
     return path
 
 
-def _stage(result: MatchResult, form: Format) -> AbstractContextManager[Stage]:
+def _stage(result: MatchResult, form: Format) -> AbstractContextManager[Playback]:
     if result.replay is None:
         raise HimatchError("this result does not say where it was rolled out; film those of policy.match")
     return result.replay.open(form.robot)
@@ -97,7 +97,7 @@ def _stretches(steps: int, wanted: int, stride: int) -> list[int]:
 
 def _pictures(
     result: MatchResult,
-    stage: Stage,
+    stage: Playback,
     panel: Panel,
     form: Format,
     steps: Sequence[int],
