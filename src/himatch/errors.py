@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 LONGEST = 200  # characters of what somebody else's code says
 
@@ -16,6 +18,12 @@ def one_line(reason: BaseException) -> str:
     """What somebody else's code raised, for a message: its kind and the first line of what it says."""
     said = str(reason).strip()
     return f"{type(reason).__name__}: {said.splitlines()[0]}"[:LONGEST] if said else type(reason).__name__
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What somebody who wrote ``name`` may have meant, or nothing."""
+    near = get_close_matches(name, list(known), n=3, cutoff=0.7)
+    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 class HimatchError(ValueError):
@@ -53,7 +61,7 @@ class ExpressionError(TargetError):
 
 
 class SimulationError(HimatchError):
-    """A simulation was asked for something it cannot do, or MuJoCo could not go on."""
+    """A simulation cannot be made, cannot do what a caller wants, or MuJoCo could not go on."""
 
 
 class HimatchWarning(UserWarning):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import warnings
 import weakref
+from collections.abc import Callable
 
 import pytest
 import torch
 from pretended_gpu import GPU, PretendedGPU
 from torch import Tensor
 
-from himatch._runtime.graphs import TRIALS, CompiledPart, GraphedStep, Undo, restore_point
+from himatch._runtime.graphs import TRIALS, CompiledPart, GraphedStep, Undo, make_step, restore_point
 from himatch.errors import HimatchWarning
 
 
@@ -37,9 +38,11 @@ class Counter:
     def snapshot(self) -> Undo:
         return restore_point(self.count)
 
-    def recorded(self, device: torch.device, compiled: bool = True) -> GraphedStep[Tensor]:
+    def graphed(self, compiled: bool = True) -> GraphedStep[Tensor]:
         parts = (self.triple,) if compiled else ()
-        return GraphedStep(self.step, device, snapshot=self.snapshot, parts=parts, purpose="tests")
+        step = make_step(self.step, GPU, snapshot=self.snapshot, parts=parts, purpose="tests")
+        assert isinstance(step, GraphedStep)
+        return step
 
 
 def expected(calls: int) -> tuple[list[Tensor], Tensor]:
@@ -52,7 +55,7 @@ def expected(calls: int) -> tuple[list[Tensor], Tensor]:
     return drawn, plain.count
 
 
-def check(counter: Counter, step: GraphedStep[Tensor]) -> None:
+def check(counter: Counter, step: Callable[[], Tensor]) -> None:
     """Four calls do what four plain steps do, with the random numbers of those."""
     drawn, count = expected(4)
     torch.manual_seed(7)
@@ -65,30 +68,38 @@ def check(counter: Counter, step: GraphedStep[Tensor]) -> None:
 
 def test_on_a_cpu_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "compile", None)
-    counter = Counter()
-    step = counter.recorded(torch.device("cpu"))
+    counter, snapshots = Counter(), []
+
+    def snapshot() -> Undo:
+        snapshots.append(counter.snapshot())
+        return snapshots[-1]
+
+    step = make_step(
+        counter.step, torch.device("cpu"), snapshot=snapshot, parts=(counter.triple,), purpose="tests"
+    )
     check(counter, step)
-    assert step.how == "eager"
+    assert step == counter.step  # nothing around it
+    assert not snapshots
 
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_order_and_replay(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = PretendedGPU(monkeypatch)
     counter = Counter(gpu)
-    step = counter.recorded(GPU, compiled)
+    step = counter.graphed(compiled)
     assert step.how == "eager"
     check(counter, step)
     assert step.how == ("compiled CUDA graph" if compiled else "CUDA graph")
     once = ["step", "compiled"] if compiled else ["step"]
     tried = ["side waits for main", *once * TRIALS, "main waits for side"]
-    assert gpu.events == [*tried * (2 if compiled else 1), "recording", *once, "recorded"]  # then replays alone
+    assert gpu.events == [*tried * (2 if compiled else 1), "capturing", *once, "captured"]  # then replays alone
     assert gpu.random.item() == 4.0  # drawn from by the four steps and by nothing before
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = PretendedGPU(monkeypatch, compile_fails="no gcc\nlong trace")
     counter = Counter(gpu)
-    step = counter.recorded(GPU)
+    step = counter.graphed()
     with pytest.warns(HimatchWarning, match=r"^no torch.compile for tests here, going on .* \(RuntimeError: no gcc\)$"):
         check(counter, step)
     assert step.how == "CUDA graph"
@@ -98,11 +109,11 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = PretendedGPU(monkeypatch, record_fails="operation not permitted")
     counter = Counter(gpu)
-    step = counter.recorded(GPU)
+    step = counter.graphed()
     with pytest.warns(HimatchWarning, match=r"^no CUDA graph for tests here.*operation not permitted"):
         check(counter, step)
     assert step.how == "compiled"
-    assert gpu.events.count("recording") == 1  # it is not tried again
+    assert gpu.events.count("capturing") == 1  # it is not tried again
     assert "synchronize" in gpu.events
     assert gpu.random.item() == 4.0
 
@@ -110,7 +121,7 @@ def test_without_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_either(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = PretendedGPU(monkeypatch, compile_fails="no gcc", record_fails="no")
     counter = Counter(gpu)
-    step = counter.recorded(GPU)
+    step = counter.graphed()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         check(counter, step)
@@ -130,30 +141,30 @@ def test_a_mistake_in_the_step_is_the_users_to_see(monkeypatch: pytest.MonkeyPat
 
 
 def test_inference_mode_leaves_no_mark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """GraphedStep inside, replayed and written to outside."""
+    """Captured inside, replayed and written to outside."""
     PretendedGPU(monkeypatch)
     counter = Counter()
-    step = counter.recorded(GPU, compiled=False)
+    step = counter.graphed(compiled=False)
     with torch.inference_mode():
         result = step()
     assert not result.is_inference()
     step().add_(1.0)
 
 
-def test_a_recording_lets_go_of_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_lets_go_of_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else graphs, with all their memory on the GPU, would pile up until the garbage is collected."""
     PretendedGPU(monkeypatch)
 
     class Owner:
         def __init__(self) -> None:
             self.count = torch.zeros(())
-            self.recorded = GraphedStep(self.step, GPU, snapshot=lambda: restore_point(self.count), purpose="tests")
+            self.graphed = GraphedStep(self.step, GPU, snapshot=lambda: restore_point(self.count), purpose="tests")
 
         def step(self) -> Tensor:
             return self.count.add_(1.0)
 
     owner = Owner()
-    assert owner.recorded().item() == 1.0
+    assert owner.graphed().item() == 1.0
     alive = weakref.ref(owner)
     gc.disable()
     try:
@@ -177,5 +188,5 @@ def test_every_training_of_a_process_is_compiled(monkeypatch: pytest.MonkeyPatch
     for width in range(10):
         counter = Counter()
         counter.input = torch.ones(2, width + 2)
-        counter.recorded(GPU)()
+        counter.graphed()()
     assert len(versions) == 10

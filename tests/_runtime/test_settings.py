@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import himatch as hm
-from himatch.methods.paper import method_spec
+from himatch.methods import method_spec
 from himatch.networks.transformer import ModelConfig
 from himatch.training.config import TrainConfig, configure
 
@@ -35,22 +35,22 @@ def test_numpys_numbers_become_pythons() -> None:
 
 
 def test_a_whole_number_may_be_written_as_a_float() -> None:
-    config = configure("cpu", steps=1e3, batch_size=32.0)
-    assert (config.train.steps, config.train.batch_size, config.train.warmup) == (1000, 32, 33)
-    assert isinstance(config.train.steps, int)
+    _, config = configure("cpu", hm.DT(), steps=1e3, batch_size=32.0)
+    assert (config.steps, config.batch_size, config.warmup) == (1000, 32, 33)
+    assert isinstance(config.steps, int)
     assert hm.CDT(bins=31.0) == hm.CDT(bins=31)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: configure("cpu", steps=1.5), "steps must be a whole number, got 1.5"),
-        (lambda: configure("cpu", steps="10"), "steps must be a whole number, got '10'"),
-        (lambda: configure("cpu", steps=float("inf")), "steps must be a whole number, got inf"),
-        (lambda: configure("cpu", width="16"), "width must be a whole number, got '16'"),
-        (lambda: configure("cpu", layers=True), "layers must be a whole number, got True"),
-        (lambda: configure("cpu", learning_rate="1e-3"), "learning_rate must be a number, got '1e-3'"),
-        (lambda: configure("cpu", batch_size=np.ones((9, 9))), r"batch_size must be a whole number, got array\(\[\[1"),
+        (lambda: configure("cpu", hm.DT(), steps=1.5), "steps must be a whole number, got 1.5"),
+        (lambda: configure("cpu", hm.DT(), steps="10"), "steps must be a whole number, got '10'"),
+        (lambda: configure("cpu", hm.DT(), steps=float("inf")), "steps must be a whole number, got inf"),
+        (lambda: configure("cpu", hm.DT(), width="16"), "width must be a whole number, got '16'"),
+        (lambda: configure("cpu", hm.DT(), layers=True), "layers must be a whole number, got True"),
+        (lambda: configure("cpu", hm.DT(), learning_rate="1e-3"), "learning_rate must be a number, got '1e-3'"),
+        (lambda: configure("cpu", hm.DT(), batch_size=np.ones((9, 9))), r"batch_size must be a whole number, got array\(\[\[1"),
         (lambda: hm.CDT(bins=3.5), "bins must be a whole number"),
         (lambda: hm.DT(gamma=None), "gamma must be a number, got None"),
         (lambda: hm.BDT(literal="no"), "literal must be True or False, got 'no'"),

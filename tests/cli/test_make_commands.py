@@ -19,7 +19,7 @@ from command_line import Run, assert_refused
 
 import himatch as hm
 from himatch.datagen.cache import cached_dataset
-from himatch.datagen.recipes import Part, Recipe
+from himatch.datagen.recipes import Recipe, RecipePart
 
 
 @pytest.fixture
@@ -132,8 +132,8 @@ def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) ->
 @pytest.fixture
 def tiny(bundled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A small recipe under a real name."""
-    small = {"hopper-medium": Recipe("hopper-medium", "hopper", (Part("hopper-medium", 3, "hop"),))}
-    for module in ("datagen.recipes", "data.sources", "datagen.cache"):
+    small = {"hopper-medium": Recipe("hopper-medium", "hopper", (RecipePart("hopper-medium", 3, "hop"),))}
+    for module in ("datagen.recipes", "datagen.cache"):
         monkeypatch.setattr(f"himatch.{module}.RECIPES", small)
 
 

@@ -428,7 +428,7 @@ def test_more_than_rounding_is_refused_and_clipped_on_request(value):
     expected = rf"action {value:g} in episode 1, step 2, coordinate 1 is outside the range -1 to 1 of task arm; --clip"
     with pytest.raises(DataError, match=expected):
         hm.load_dataset(with_action(value), ARM)
-    with pytest.warns(HimatchWarning, match=r"1 action values clipped .*as asked"):
+    with pytest.warns(HimatchWarning, match=r"1 action values clipped .*as requested"):
         dataset = hm.load_dataset(with_action(value), ARM, clip_actions=True)
     assert dataset.actions[9, 1] == np.sign(value)
 

@@ -80,19 +80,19 @@ def test_bad_episodes_are_refused_or_left_out(form, tmp_path):
     names = "'run 1', 'run 2'" if form == "csv" else "1, 2"
     with pytest.raises(DataError, match=rf"episode .*1'?, step 5.*affected: 2 of 4 episodes \({names}\); .*--drop-bad"):
         hm.load_dataset(source, ARM)
-    with pytest.warns(HimatchWarning, match=rf"2 of 4 episodes \({names}\) left out, as asked: .*step 5.*and others"):
+    with pytest.warns(HimatchWarning, match=rf"2 of 4 episodes \({names}\) left out, .*: .*step 5.*and others"):
         dataset = hm.load_dataset(source, ARM, drop_bad=True)
     for found, expected in zip(dataset, [make_episodes()[i] for i in (0, 3)], strict=True):
         assert_same(found, expected, final=found.final_observation is not None, label=found.label is not None)
 
 
-@pytest.mark.filterwarnings("ignore:.*left out, as asked")
+@pytest.mark.filterwarnings("ignore:.*left out, as requested")
 @pytest.mark.parametrize("form", ["npz", "csv"])
 def test_mapped_sets_leave_the_same_out(form, tmp_path):
     source = SPOILED[form](tmp_path)
     plain = hm.load_dataset(source, ARM, drop_bad=True)
     for _ in range(2):  # filled, and opened again
-        with pytest.warns(HimatchWarning, match="left out, as asked"):
+        with pytest.warns(HimatchWarning, match="left out, as requested"):
             mapped = hm.load_dataset(source, ARM, drop_bad=True, mmap=tmp_path / "map")
         assert mapped.mapped
         assert mapped.content_hash == plain.content_hash
@@ -118,7 +118,7 @@ def test_other_episodes_are_checked_all_the_same():
     columns = spoiled_columns()
     columns["actions"][0, 0] = 3
     with (
-        pytest.warns(HimatchWarning, match="left out, as asked"),
+        pytest.warns(HimatchWarning, match="left out, as requested"),
         pytest.raises(DataError, match="action 3 in episode 0, step 0, coordinate 0 is outside the range"),
     ):
         hm.load_dataset(columns, ARM, drop_bad=True)
@@ -143,4 +143,4 @@ def test_the_command_line_leaves_out_what_it_is_asked_to(run, tmp_path):
     assert "--drop-bad" in err
     code, out, err = run("data", "inspect", path, "--drop-bad")
     assert (code, err) == (0, "")
-    assert "left out, as asked" in out
+    assert "left out, as requested" in out

@@ -122,10 +122,10 @@ def test_bytes_of_minari_metadata(place, tmp_path):
 # that no other exception comes out before.
 HDF5_BYTES = """
 import sys, warnings
-import numpy as np
-sys.path.insert(0, sys.argv[1])
-warnings.simplefilter("ignore")
 from pathlib import Path
+import numpy as np
+sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent)]
+warnings.simplefilter("ignore")
 from test_fuzz import BYTE_DAMAGE, survives
 path, source = Path(sys.argv[2]), Path(sys.argv[3])
 content = path.read_bytes()

@@ -12,7 +12,7 @@ from rich.console import Console
 import himatch as hm
 from himatch.data.inspection import inspect_dataset, show_report
 from himatch.data.inspection.plot import plot_report
-from himatch.data.inspection.table import sparkline
+from himatch.data.inspection.report import sparkline
 from himatch.errors import HimatchError
 
 

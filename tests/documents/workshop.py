@@ -87,5 +87,5 @@ def furnish(folder: Path, page: str) -> None:
 def small_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name as a source makes a few episodes, not thousands."""
     small = {name: recipe.with_episodes(max(FEWEST, len(recipe.parts))) for name, recipe in recipes.RECIPES.items()}
-    for module in ("datagen.recipes", "data.sources", "datagen.cache"):
+    for module in ("datagen.recipes", "datagen.cache"):
         monkeypatch.setattr(f"himatch.{module}.RECIPES", small)

@@ -15,7 +15,7 @@ from command_line import Run
 
 import himatch as hm
 from himatch.datagen.cache import cached_dataset
-from himatch.datagen.recipes import Part, Recipe
+from himatch.datagen.recipes import Recipe, RecipePart
 from himatch.experts import load_expert, read_cards
 from himatch.experts.cards import read_weights
 from himatch.experts.catalog import check, folded_names, markdown, rows
@@ -24,8 +24,8 @@ from himatch.experts.catalog import check, folded_names, markdown, rows
 def test_lists_and_cached_datasets_need_no_torch(
     bundled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = {"hopper-medium": Recipe("hopper-medium", "hopper", (Part("hopper-medium", 2),))}
-    for module in ("datagen.recipes", "data.sources", "datagen.cache"):
+    small = {"hopper-medium": Recipe("hopper-medium", "hopper", (RecipePart("hopper-medium", 2),))}
+    for module in ("datagen.recipes", "datagen.cache"):
         monkeypatch.setattr(f"himatch.{module}.RECIPES", small)
     cached_dataset("hopper-medium", quiet=True)
     code = f"""
@@ -33,12 +33,11 @@ import sys
 from pathlib import Path
 import himatch as hm
 from himatch.cli import main
-from himatch.data import sources
 from himatch.datagen import cache, recipes
 from himatch.experts import cards
 cards.BUNDLED = Path({str(bundled)!r})
-small = {{"hopper-medium": recipes.Recipe("hopper-medium", "hopper", (recipes.Part("hopper-medium", 2),))}}
-for module in (cache, recipes, sources):
+small = {{"hopper-medium": recipes.Recipe("hopper-medium", "hopper", (recipes.RecipePart("hopper-medium", 2),))}}
+for module in (cache, recipes):
     module.RECIPES = small
 for command in (["data", "list"], ["experts", "list"], ["experts", "list", "--all", "--markdown"]):
     try:

@@ -14,7 +14,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import himatch as hm
-from himatch.data.loader import _task_of_name
+from himatch.data.reader import task_of_name
 from himatch.simulation import make_simulator, register_environments
 from himatch.tasks import task_of_environment
 
@@ -57,8 +57,8 @@ def test_the_tasks_know_their_environments() -> None:
         assert gymnasium.spec(env_id).max_episode_steps == horizon
         assert task.features == hm.get_task("halfcheetah").features
         assert task_of_environment(env_id) is task
-        assert _task_of_name(Path(f"{name}-expert.npz")) is task
-    assert _task_of_name(Path("halfcheetah-medium-v2.hdf5")) is hm.get_task("halfcheetah")
+        assert task_of_name(Path(f"{name}-expert.npz")) is task
+    assert task_of_name(Path("halfcheetah-medium-v2.hdf5")) is hm.get_task("halfcheetah")
     found = task_of_environment("HalfCheetah-v2")
     assert found is not None
     assert found.name == "halfcheetah"

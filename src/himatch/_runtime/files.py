@@ -15,13 +15,13 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from himatch.errors import DataError, HimatchError, one_line
 
 PICTURES = (".png", ".pdf", ".svg")
 
-# What h5py, NumPy, pyarrow and json raise for a damaged file. Programming errors (AttributeError, NameError) pass.
+# What h5py, NumPy, pyarrow, json and zipfile raise for a damaged file.
 _DAMAGE = (
     *(OSError, RuntimeError, ValueError, KeyError, TypeError, IndexError, MemoryError, OverflowError, EOFError),
     *(zipfile.BadZipFile, zlib.error, struct.error, csv.Error),
@@ -31,7 +31,10 @@ _DAMAGE = (
 
 @contextmanager
 def reading(where: str) -> Iterator[None]:
-    """Turn a reader library's complaint about ``where`` into one line."""
+    """Turn a reader library's complaint about ``where`` into one line.
+
+    Only calls of that library belong in the block: the same exceptions from our own code are bugs, not damaged files.
+    """
     try:
         yield
     except HimatchError:
@@ -41,9 +44,12 @@ def reading(where: str) -> Iterator[None]:
     except PermissionError as reason:
         raise DataError(f"{where}: no permission to read it") from reason
     except _DAMAGE as reason:
-        raise DataError(
-            f"{where}: cannot be read, the file is damaged or not what its name says ({one_line(reason)})"
-        ) from reason
+        raise damaged(where, one_line(reason)) from reason
+
+
+def damaged(where: str, reason: str) -> DataError:
+    """The error for a file whose content cannot be what was written."""
+    return DataError(f"{where}: cannot be read, the file is damaged or not what its name says ({reason})")
 
 
 @contextmanager
@@ -106,7 +112,7 @@ def _others(folder: Path) -> list[str]:
 def new_file(target: Path) -> Iterator[Path]:
     """A file of the same name in a hidden folder beside ``target`` that replaces it only when the block ends well.
 
-    In a folder of its own, since those who look for ``*.json`` would find a hidden file.
+    In a folder of its own: whoever lists ``*.json`` would find a hidden file.
     """
     hidden: str | None = None
     try:
@@ -155,6 +161,36 @@ def writing(target: Path) -> Iterator[None]:
             errno.EEXIST: "a part of that path is a file, not a folder",
         }.get(reason.errno or 0, reason.strerror or str(reason))
         raise DataError(f"{target}: cannot be written, {cause}") from reason
+
+
+def read_json(path: Path, where: str | None = None) -> dict[str, Any]:
+    """Read a JSON object; messages begin with ``where``, or with the path."""
+    with reading(where or str(path)):
+        content = json.loads(path.read_text())
+    if not isinstance(content, dict):
+        raise damaged(where or str(path), f"a JSON object was expected, not {type(content).__name__}")
+    return content
+
+
+Value = TypeVar("Value")
+
+
+def entry(content: Any, kind: type[Value], where: str, *keys: str | int) -> Value:
+    """The value of a kind that JSON content holds under ``keys``; a file without it is refused by name.
+
+    A whole number is a ``float`` too, as JSON writes it; a flag is no number.
+    """
+    value, path = content, ".".join(map(str, keys))
+    for key in keys:
+        listed = isinstance(value, list) and isinstance(key, int) and key < len(value)
+        if not listed and not (isinstance(value, dict) and key in value):
+            raise damaged(where, f"no {path} in it")
+        value = value[key]
+    if isinstance(value, int) and kind is float and not isinstance(value, bool):
+        return float(value)  # type: ignore[return-value]
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise damaged(where, f"{path} is {type(value).__name__}, not {kind.__name__}")
+    return value
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # the terminal closes; Windows has no such signal
 
-SAY_EVERY = 30.0  # seconds between lines where there is no terminal, but a file that somebody looks into
+SAY_EVERY = 30.0  # seconds between lines where there is no terminal but a log file
 
 
 @contextmanager
@@ -97,15 +97,14 @@ def on_signals(react: Callable[[], None], *numbers: signal.Signals) -> Iterator[
         return
 
     def handle(number: int, _: FrameType | None) -> None:
-        if (
-            number != signal.SIGINT
-        ):  # shells and systems send these more than once; that must not disturb the clearing up
+        if number != signal.SIGINT:
+            # Shells and systems send these more than once; that must not disturb the clearing up.
             signal.signal(number, signal.SIG_IGN)
         react()
 
-    asked = numbers if HANGUP is None else (*numbers, HANGUP)
-    heard = [number for number in asked if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, handle) for number in heard}
+    wanted = numbers if HANGUP is None else (*numbers, HANGUP)
+    handled = [number for number in wanted if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in handled}
     try:
         yield
     finally:

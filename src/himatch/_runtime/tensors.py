@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from himatch._runtime.extras import installed_versions
 from himatch._runtime.files import new_file
 from himatch._version import __version__
 from himatch.errors import DataError, one_line
@@ -50,11 +50,11 @@ def read_facts(path: Path) -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """What this was made with."""
+    """What this was made with; of the simulators, those that are installed."""
     return {
         "himatch": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
-        **{name: version(name) for name in ("mujoco", "gymnasium")},
+        **installed_versions("mujoco", "gymnasium"),
     }

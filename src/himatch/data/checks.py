@@ -19,8 +19,8 @@ from himatch.types import Array
 ROUNDING = 1e-4
 
 
-class Column(Protocol):
-    """A column of steps: a NumPy array or an HDF5 dataset."""
+class StepColumn(Protocol):
+    """One row a step: a NumPy array, or a column of an HDF5 file."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -35,7 +35,7 @@ class Column(Protocol):
 
 
 def check_columns(
-    observations: Column, actions: Column, others: Sequence[tuple[str, Column | None]], where: str
+    observations: StepColumn, actions: StepColumn, others: Sequence[tuple[str, StepColumn | None]], where: str
 ) -> None:
     """Ranks, types and lengths of a flat set or of one episode, before anything large is read."""
     for name, column in (("observations", observations), ("actions", actions)):
@@ -96,7 +96,7 @@ def as_array(values: Any, name: str, where: str) -> NDArray[Any]:
         raise DataError(f"{where}: {name} cannot become a NumPy array ({one_line(reason)})") from None
 
 
-def flat_column(column: Column, name: str, where: str) -> Array:
+def flat_column(column: StepColumn, name: str, where: str) -> Array:
     """One number a step, as ``(N,)``; raw replay files keep ``(N, 1)``."""
     values = np.asarray(column[...])
     if values.ndim == 2 and values.shape[1] == 1:
@@ -197,7 +197,7 @@ def _check_finite(packed: Packed, where: str, places: Places, *, drop_bad: bool)
         )
     if not good.any():
         raise DataError(f"{where}: {first}; no episode is without such, so nothing is left; clean the log")
-    note(f"{where}: {affected} left out, as asked: {first}" + (", and others" if len(bad) > 1 else ""))
+    note(f"{where}: {affected} left out, as requested: {first}" + (", and others" if len(bad) > 1 else ""))
     return good
 
 
@@ -247,5 +247,5 @@ def _check_actions(
             clipped += int(over.sum())
             packed.actions[start : start + BLOCK] = np.clip(block, low, high)
     if clipped:
-        why = "as asked" if clip_actions else "they overshot by rounding"
+        why = "as requested" if clip_actions else "they overshot by rounding"
         note(f"{where}: {clipped} action values clipped to the task's range ({why})")

@@ -137,6 +137,11 @@ class TrajectoryDataset(Sequence[Trajectory]):
         return self._packed
 
     @property
+    def packed_episodes(self) -> NDArray[np.int64]:
+        """Which episodes of ``packed`` this selection has, ``(E,)``."""
+        return self._episodes
+
+    @property
     def mapped(self) -> bool:
         """Whether the steps lie in mapped files instead of memory."""
         return isinstance(self._packed.observations, np.memmap)

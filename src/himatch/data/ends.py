@@ -6,14 +6,14 @@ Version 0 files of D4RL have no ``timeouts``, replay files have wrong ones; wher
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.checks import Column, flat_column, listed
+from himatch.data.checks import StepColumn, flat_column, listed
 from himatch.errors import DataError, note
 from himatch.types import Array
 
@@ -44,7 +44,7 @@ class EndFlags:
     undecided: bool
 
     @classmethod
-    def read(cls, columns: Mapping[str, Column], where: str) -> EndFlags:
+    def read(cls, columns: Mapping[str, StepColumn], where: str) -> EndFlags:
         """Read the flags among the columns."""
         flags = {n: _flags(flat_column(c, n, where), n, where) for n, c in flag_columns(columns).items()}
         terminals, timeouts, dones = (
@@ -78,10 +78,10 @@ def _flags(values: Array, name: str, where: str) -> Flags:
     return values.astype(bool)
 
 
-def stated_ends(columns: Mapping[str, Column], steps: int, where: str) -> Flags | None:
+def stated_ends(columns: Mapping[str, StepColumn], steps: int, where: str) -> Flags | None:
     """Which steps are the last of an episode by ``lengths`` or by an episode column, ``(steps,)``, if one is there."""
     if LENGTHS in columns:
-        last = np.cumsum(_lengths(np.asarray(columns[LENGTHS]), steps, where)) - 1
+        last = np.cumsum(_lengths(np.asarray(columns[LENGTHS][...]), steps, where)) - 1
         ends = np.zeros(steps, dtype=bool)
         ends[last] = True
         return ends
@@ -91,6 +91,8 @@ def stated_ends(columns: Mapping[str, Column], steps: int, where: str) -> Flags 
     if columns[name].shape[:1] != (steps,):
         raise DataError(f"{where}: {steps} observations but {name} has shape {tuple(columns[name].shape)}")
     ids = flat_column(columns[name], name, where)
+    if ids.dtype.kind == "V" or not all(isinstance(one, Hashable) for one in ids.tolist()):
+        raise DataError(f"{where}: {name} must hold a number or a name a step (type {ids.dtype})")
     if (unknown := np.flatnonzero(ids != ids)).size:  # NaN, which is not even itself
         raise DataError(f"{where}: {name} is NaN in step {unknown[0]}; give every step the number of its episode")
     ends = np.append(ids[1:] != ids[:-1], True)

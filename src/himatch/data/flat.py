@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.files import reading
-from himatch.data.checks import Column, as_array, check_columns, flat_column, listed, observation_columns
+from himatch.data.checks import StepColumn, as_array, check_columns, flat_column, listed, observation_columns
 from himatch.data.ends import EndFlags, Flags, flag_columns, flagged_ends, no_ends, stated_ends
+from himatch.data.hdf5 import Hdf5Column, hdf5_column, open_hdf5
 from himatch.data.packed import BLOCK, Allocate, Packed, in_memory
 from himatch.errors import DataError, note
 from himatch.tasks import Task
@@ -24,10 +24,11 @@ def read_d4rl(path: Path, task: Task | None, allocate: Allocate) -> Packed:
     """Read a D4RL HDF5 file."""
     where = str(path)
     # No chunk cache: every chunk is read once, and HDF5 would hold on to megabytes of freed ones.
-    with reading(where), h5py.File(path, "r", rdcc_nbytes=0) as file:
-        columns: dict[str, Column] = {}
-        for name, item in file.items():
-            if isinstance(item, h5py.Dataset):
+    with open_hdf5(path, where, rdcc_nbytes=0) as file:
+        columns: dict[str, StepColumn] = {}
+        for name in file.names():
+            item = file.get(name)
+            if isinstance(item, Hdf5Column):
                 columns[name] = item
             elif item is None:
                 raise DataError(
@@ -52,33 +53,33 @@ def read_npz(path: Path, task: Task | None, allocate: Allocate) -> Packed:
 
 def read_arrays(arrays: Mapping[str, Any], where: str, task: Task | None, allocate: Allocate = in_memory) -> Packed:
     """Read flat arrays, which may be lists, tensors or columns of an open HDF5 file; ``None`` counts as not there."""
-    columns: dict[str, Column] = {
-        name: array if isinstance(array, h5py.Dataset) else as_array(array, name, where)
+    columns: dict[str, StepColumn] = {
+        name: hdf5_column(array, where) or as_array(array, name, where)
         for name, array in arrays.items()
         if array is not None
     }
     return read_flat(columns, where, task, allocate)
 
 
-def read_flat(columns: Mapping[str, Column], where: str, task: Task | None, allocate: Allocate) -> Packed:
+def read_flat(columns: Mapping[str, StepColumn], where: str, task: Task | None, allocate: Allocate) -> Packed:
     """Read flat columns (``observations``, ``actions``, ``terminals``, ...) into packed episodes."""
     with np.errstate(over="ignore", invalid="ignore"):  # beyond single precision is infinity, which the checks report
         return _read_flat(columns, where, task, allocate)
 
 
-def _read_flat(columns: Mapping[str, Column], where: str, task: Task | None, allocate: Allocate) -> Packed:
+def _read_flat(columns: Mapping[str, StepColumn], where: str, task: Task | None, allocate: Allocate) -> Packed:
     for name in ("observations", "actions"):
         if name not in columns:
             raise DataError(f"{where}: no {name!r} in it (found: {listed(sorted(columns))})")
     observations, actions = columns["observations"], columns["actions"]
-    following, rewards = columns.get("next_observations"), columns.get("rewards")
+    successors, rewards = columns.get("next_observations"), columns.get("rewards")
     flagged = flag_columns(columns)
     check_columns(
-        observations, actions, [("next_observations", following), ("rewards", rewards), *flagged.items()], where
+        observations, actions, [("next_observations", successors), ("rewards", rewards), *flagged.items()], where
     )
     width = observation_columns(observations.shape[1], task, where)
-    if following is not None and following.shape != observations.shape:
-        raise DataError(f"{where}: next_observations {following.shape} do not fit observations {observations.shape}")
+    if successors is not None and successors.shape != observations.shape:
+        raise DataError(f"{where}: next_observations {successors.shape} do not fit observations {observations.shape}")
     steps, horizon = observations.shape[0], None if task is None else task.horizon
     flags, stated = EndFlags.read(columns, where), stated_ends(columns, steps, where)
 
@@ -88,7 +89,7 @@ def _read_flat(columns: Mapping[str, Column], where: str, task: Task | None, all
     if rewards is not None:
         packed_rewards = allocate("rewards", (steps,))
         packed_rewards[:] = flat_column(rewards, "rewards", where)
-    continuation = None if following is None else _continuation(packed_observations, following)
+    continuation = None if successors is None else _continuation(packed_observations, successors)
     ignored = continuation is not None and not _trustworthy(continuation.jumps, flags.terminals, stated)
     continuation = None if ignored else continuation
     if stated is None and not flagged and continuation is None:
@@ -102,7 +103,7 @@ def _read_flat(columns: Mapping[str, Column], where: str, task: Task | None, all
     last = np.flatnonzero(ends)
     terminated = flags.terminated(last, horizon)
     if flags.terminals is not None:
-        _refuse_going_on(flags.terminals & ~ends, last, where)
+        _refuse_inner_termination(flags.terminals & ~ends, last, where)
     finals, has_final = np.zeros((len(last), width), dtype=np.float32), np.zeros(len(last), dtype=bool)
     if "final_observations" in columns:
         given = _of_episodes(columns, "final_observations", (len(last), observations.shape[1]), where)
@@ -121,9 +122,9 @@ def _read_flat(columns: Mapping[str, Column], where: str, task: Task | None, all
     )
 
 
-def _of_episodes(columns: Mapping[str, Column], name: str, shape: tuple[int, ...], where: str) -> NDArray[Any]:
+def _of_episodes(columns: Mapping[str, StepColumn], name: str, shape: tuple[int, ...], where: str) -> NDArray[Any]:
     """What belongs to episodes instead of steps."""
-    values = np.asarray(columns[name])
+    values = np.asarray(columns[name][...])
     if values.shape != shape:
         raise DataError(f"{where}: {shape[0]} episodes, but {name} has shape {values.shape}")
     if len(shape) == 2 and values.dtype.kind not in "fiub":
@@ -131,14 +132,14 @@ def _of_episodes(columns: Mapping[str, Column], name: str, shape: tuple[int, ...
     return values
 
 
-def _labels(columns: Mapping[str, Column], episodes: int, where: str) -> tuple[str | None, ...]:
+def _labels(columns: Mapping[str, StepColumn], episodes: int, where: str) -> tuple[str | None, ...]:
     if "labels" not in columns:
         return (None,) * episodes
     labels = _of_episodes(columns, "labels", (episodes,), where)
     return tuple((w.decode(errors="replace") if isinstance(w, bytes) else str(w)) or None for w in labels)
 
 
-def _refuse_going_on(inside: Flags, last: NDArray[np.int64], where: str) -> None:
+def _refuse_inner_termination(inside: Flags, last: NDArray[np.int64], where: str) -> None:
     """A termination inside an episode, which only lengths or an episode column can bring about."""
     if inside.any():
         step = int(np.argmax(inside))
@@ -157,18 +158,18 @@ def _trustworthy(jumps: Flags, terminals: Flags | None, stated: Flags | None) ->
     return bool(elsewhere.mean() <= 0.5)  # transitions in random order jump everywhere
 
 
-def _read_rows(column: Column, out: Array) -> Array:
+def _read_rows(column: StepColumn, out: Array) -> Array:
     """Fill ``out`` with the column's leading columns without a second copy of the whole."""
-    if isinstance(column, h5py.Dataset):
+    if isinstance(column, Hdf5Column):
         # In blocks: one read of everything makes HDF5 keep a book on every chunk at once.
         for start, stop in _blocks(column):
-            column.read_direct(out, np.s_[start:stop, : out.shape[1]], np.s_[start:stop])
+            column.read_into(out, start, stop)
     else:
         out[:] = column[:, : out.shape[1]]
     return out
 
 
-def _blocks(column: Column) -> list[tuple[int, int]]:
+def _blocks(column: StepColumn) -> list[tuple[int, int]]:
     """Row ranges of moderate size that do not cut compressed chunks."""
     steps, chunks = column.shape[0], getattr(column, "chunks", None)
     rows = BLOCK if not chunks else chunks[0] * max(1, BLOCK // chunks[0])
@@ -192,12 +193,12 @@ class _Continuation:
         return self.values[place], self.rows[place] == last
 
 
-def _continuation(observations: Array, following: Column) -> _Continuation:
+def _continuation(observations: Array, successors: StepColumn) -> _Continuation:
     """One pass over ``next_observations``, a block at a time."""
     steps, width = observations.shape
     jumps, rows, values = np.zeros(steps, dtype=bool), [], []
-    for start, stop in _blocks(following):
-        after = np.asarray(following[start:stop, :width], dtype=np.float32)
+    for start, stop in _blocks(successors):
+        after = np.asarray(successors[start:stop, :width], dtype=np.float32)
         n = min(stop, steps - 1) - start
         said, seen = after[:n], observations[start + 1 : start + 1 + n]
         # What is not finite is no jump: it is complained of where it stands, which ends found here would move.

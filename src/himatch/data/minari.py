@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
+import numpy as np
+from numpy.typing import NDArray
 
-from himatch._runtime.files import reading
+from himatch._runtime.files import damaged, read_json, reading
 from himatch.data.checks import listed
 from himatch.data.episodes import CheckedEpisode, check_episode, pack_checked
+from himatch.data.hdf5 import Hdf5Group, open_hdf5
 from himatch.data.packed import Allocate, Packed
 from himatch.errors import DataError, TaskError, one_line
 from himatch.tasks import Task, get_task, task_of_environment
@@ -22,6 +24,7 @@ from himatch.tasks.spaces import refusal
 
 METADATA = "metadata.json"
 MAIN_FILE = "main_data.hdf5"
+COLUMNS = ("observations", "actions", "rewards", "terminations")
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,10 @@ class MinariFolder:
     @property
     def env_id(self) -> str | None:
         """The environment the set was recorded in, where it says so."""
-        spec = self.metadata.get("env_spec")
-        facts = json.loads(spec) if isinstance(spec, str) else spec
+        facts = self.metadata.get("env_spec")
+        if isinstance(facts, str):
+            with reading(str(self.data / METADATA)):
+                facts = json.loads(facts)
         name = facts.get("id") if isinstance(facts, dict) else self._written_by_himatch.get("env_id")
         return name if isinstance(name, str) else None
 
@@ -70,11 +75,7 @@ def find_folder(path: Path) -> MinariFolder | None:
     """The Minari set at that path (its folder, its ``data`` folder or its main file), or ``None``."""
     for data in (path, path / "data", path.parent if path.name == MAIN_FILE else path):
         if (data / METADATA).is_file():
-            with reading(str(data / METADATA)):
-                metadata = json.loads((data / METADATA).read_text())
-                if not isinstance(metadata, dict):
-                    raise DataError(f"{data / METADATA}: not a JSON object; is it a Minari folder?")
-                return MinariFolder(data, metadata)
+            return MinariFolder(data, read_json(data / METADATA))
     return None
 
 
@@ -102,80 +103,95 @@ def read_minari(folder: MinariFolder, task: Task | None, allocate: Allocate) -> 
     """Read a Minari folder of any of its three formats."""
     where = str(folder.data)
     for key, what in (("observation_space", "the observation"), ("action_space", "the action")):
-        with reading(where):
-            _check_space(folder.metadata.get(key), f"{where}: {what}")
+        _check_space(folder.metadata.get(key), where, what)
     form = folder.metadata.get("data_format", "hdf5")
     if form not in ("hdf5", "arrow", "parquet"):
         raise DataError(f"{where}: unknown Minari data format {form!r}; known are hdf5, arrow and parquet")
-    with reading(where):
-        episodes = _hdf5_episodes(folder) if form == "hdf5" else _arrow_episodes(folder, form)
-        total = folder.metadata.get("total_steps")
-        if not isinstance(total, int) or total < 1:
-            raise DataError(f"{where}: metadata does not say how many steps there are (total_steps)")
-        return pack_checked(episodes, total, where, task, allocate)
+    episodes = _hdf5_episodes(folder) if form == "hdf5" else _arrow_episodes(folder, form)
+    total = folder.metadata.get("total_steps")
+    if not isinstance(total, int) or isinstance(total, bool) or total < 1:
+        raise DataError(f"{where}: metadata does not say how many steps there are (total_steps)")
+    return pack_checked(episodes, total, where, task, allocate)
 
 
-def _check_space(serialized: object, what: str) -> None:
+def _check_space(serialized: object, where: str, what: str) -> None:
     if not isinstance(serialized, str):
         return
-    space = json.loads(serialized)
+    with reading(where):
+        space = json.loads(serialized)
     if not isinstance(space, dict):
-        raise TypeError(f"{serialized[:20]!r} does not describe a space")
-    kind = space.get("type")
+        raise damaged(where, f"{serialized[:20]!r} does not describe a space")
+    kind, shape = space.get("type"), space.get("shape", [0])
     if kind != "Box":
-        raise refusal(what, f"a {listed([str(kind)])} space", DataError)
-    if len(space.get("shape", [0])) != 1:
-        raise refusal(what, "pixels" if len(space["shape"]) == 3 else f"an array of shape {space['shape']}", DataError)
+        raise refusal(f"{where}: {what}", f"a {listed([str(kind)])} space", DataError)
+    if not isinstance(shape, list):
+        raise damaged(where, f"{what} has a space of shape {str(shape)[:20]}")
+    if len(shape) != 1:
+        raise refusal(f"{where}: {what}", "pixels" if len(shape) == 3 else f"an array of shape {shape}", DataError)
 
 
 def _hdf5_episodes(folder: MinariFolder) -> Iterator[CheckedEpisode]:
     path = folder.data / MAIN_FILE
-    with h5py.File(path, "r") as file:
-        count = _episode_count(folder, len(file))
-        for i in range(count):
+    with open_hdf5(path, str(folder.data)) as file:
+        for i in range(_episode_count(folder, len(file))):
             where = f"{path}: episode {i}"
             group = file.get(f"episode_{i}")
-            if not isinstance(group, h5py.Group):
+            if not isinstance(group, Hdf5Group):
                 raise DataError(f"{where} is missing; the set is incomplete")
             columns = {}
-            for name in ("observations", "actions", "rewards", "terminations"):
+            for name in COLUMNS:
                 column = group.get(name)
-                if isinstance(column, h5py.Group):
+                if isinstance(column, Hdf5Group):
                     raise refusal(f"{where}: {name}", "a dictionary or tuple", DataError)
                 if column is None:
-                    raise DataError(f"{where} has no {name!r} (found: {listed(group)})")
+                    raise DataError(f"{where} has no {name!r} (found: {listed(group.names())})")
                 columns[name] = column[...]
-            yield _episode(folder, columns, dict(group.attrs), where)
+            yield _episode(folder, columns, group.attributes(), where)
 
 
 def _arrow_episodes(folder: MinariFolder, form: str) -> Iterator[CheckedEpisode]:
     try:
         import pyarrow.dataset as arrow
-        from pyarrow.types import is_fixed_size_list
     except ImportError:
         raise DataError(f'{folder.data}: {form} sets need pyarrow: pip install "himatch[arrow]"') from None
-    stored = [entry for entry in folder.data.iterdir() if entry.is_dir() and entry.name.isdigit()]
+    with reading(str(folder.data)):
+        stored = [entry for entry in folder.data.iterdir() if entry.is_dir() and entry.name.isdigit()]
     for i in range(_episode_count(folder, len(stored))):
         place = folder.data / str(i)
         where = f"{folder.data}: episode {i}"
         if not place.is_dir():
             raise DataError(f"{where} is missing; the set is incomplete")
-        table = arrow.dataset(place, format=form, ignore_prefixes=["_", ".", METADATA]).to_table()
+        with reading(str(folder.data)):
+            table = arrow.dataset(place, format=form, ignore_prefixes=["_", ".", METADATA]).to_table()
+            stored_names = table.column_names
         columns = {}
-        for name in ("observations", "actions", "rewards", "terminations"):
-            if name not in table.column_names:
-                raise DataError(f"{where} has no {name!r} (found: {listed(table.column_names)})")
-            values = table[name].combine_chunks()
-            if name in ("observations", "actions"):
-                if not is_fixed_size_list(values.type):
-                    raise refusal(f"{where}: {name}", f"a column of {values.type}", DataError)
-                values = values.flatten().to_numpy(zero_copy_only=False).reshape(len(values), -1)
-            else:
-                values = values.to_numpy(zero_copy_only=False)
+        for name in COLUMNS:
+            if name not in stored_names:
+                raise DataError(f"{where} has no {name!r} (found: {listed(stored_names)})")
+            values = _arrow_column(table[name], name, where)
             # The last row of everything but the observations is padding.
             columns[name] = values if name == "observations" else values[:-1]
-        attributes = json.loads((place / METADATA).read_text()) if (place / METADATA).is_file() else {}
+        with reading(str(folder.data)):
+            attributes = json.loads((place / METADATA).read_text()) if (place / METADATA).is_file() else {}
         yield _episode(folder, columns, attributes if isinstance(attributes, dict) else {}, where)
+
+
+def _arrow_column(column: Any, name: str, where: str) -> NDArray[Any]:
+    """A column of Arrow as an array; observations and actions are lists of one width."""
+    from pyarrow.types import is_fixed_size_list
+
+    with reading(where):
+        values = column.combine_chunks()
+    if name not in ("observations", "actions"):
+        with reading(where):
+            return np.asarray(values.to_numpy(zero_copy_only=False))
+    if not is_fixed_size_list(values.type):
+        raise refusal(f"{where}: {name}", f"a column of {values.type}", DataError)
+    with reading(where):
+        numbers = np.asarray(values.flatten().to_numpy(zero_copy_only=False))
+    if numbers.size != len(values) * values.type.list_size:
+        raise damaged(where, f"some {name} are missing")
+    return numbers.reshape(len(values), values.type.list_size)
 
 
 def _episode_count(folder: MinariFolder, stored: int) -> int:
@@ -193,14 +209,16 @@ def _episode(folder: MinariFolder, columns: dict[str, Any], attributes: dict[str
         raise DataError(
             f"{where}: expected one observation more than actions, got shapes {observations.shape} and {actions.shape}"
         )
-    label = attributes.get("label")
+    label, has_final = attributes.get("label"), attributes.get("has_final_observation", True)
+    if np.ndim(has_final) != 0:
+        raise damaged(where, f"has_final_observation has shape {np.shape(has_final)}")
     episode = {
         "observations": observations[:-1],
         "actions": actions,
         "rewards": columns["rewards"] if folder.has_rewards else None,
         "terminations": columns["terminations"],
-        "final_observation": observations[-1] if attributes.get("has_final_observation", True) else None,
-        "label": label.decode() if isinstance(label, bytes) else label,
+        "final_observation": observations[-1] if has_final else None,
+        "label": label.decode(errors="replace") if isinstance(label, bytes) else label,
     }
     given = {name: value for name, value in episode.items() if value is not None}
     return check_episode(given, where, folder.has_rewards)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch._runtime.files import writing
+from himatch._runtime.files import entry, read_json, reading, writing
 from himatch.errors import DataError
 from himatch.types import Array
 
@@ -26,7 +26,10 @@ BLOCK = 65536  # rows handled at a time where a pass must not touch the whole ar
 
 def in_memory(name: str, shape: tuple[int, ...]) -> Array:
     """Allocate in ordinary memory."""
-    return np.empty(shape, dtype=np.float32)
+    try:
+        return np.empty(shape, dtype=np.float32)
+    except (MemoryError, ValueError):  # more than there is, or than an array can have
+        raise DataError(f"{name} of shape {shape} do not fit into memory; map them into a folder (--mmap)") from None
 
 
 def in_folder(folder: Path) -> Allocate:
@@ -135,23 +138,34 @@ def save_manifest(folder: Path, packed: Packed, facts: dict[str, Any]) -> None:
 
 
 def open_packed(folder: Path) -> tuple[Packed, dict[str, Any]]:
-    """Open a folder of mapped arrays; what is changed in memory (clipped actions) never reaches the files."""
-    facts = json.loads((folder / MANIFEST).read_text())
+    """Open a folder of mapped arrays and what its manifest says about them.
+
+    What is changed in memory (clipped actions) never reaches the files.
+    """
+    where = str(folder)
+    facts = read_json(folder / MANIFEST, where)
+    columns = entry({"columns": {}, **facts}, dict, where, "columns")
 
     def mapped(name: str) -> Array:
-        array: Array = np.load(folder / f"{name}.npy", mmap_mode="c", allow_pickle=False)
+        with reading(where):
+            array: Array = np.load(folder / f"{name}.npy", mmap_mode="c", allow_pickle=False)
         return array
+
+    def per_episode_array(name: str, dtype: type[np.generic]) -> NDArray[Any]:
+        values = entry(facts, list, where, name)
+        with reading(where):
+            return np.array(values, dtype=dtype)
 
     packed = Packed(
         mapped("observations"),
         mapped("actions"),
-        mapped("rewards") if facts.pop("rewards") else None,
-        np.array(facts.pop("lengths"), dtype=np.int64),
-        np.array(facts.pop("terminated"), dtype=bool),
+        mapped("rewards") if entry(facts, bool, where, "rewards") else None,
+        per_episode_array("lengths", np.int64),
+        per_episode_array("terminated", np.bool_),
         np.array(mapped("final_observations")),
-        np.array(facts.pop("has_final"), dtype=bool),
-        tuple(facts.pop("labels")),
-        {array: tuple(names) for array, names in facts.pop("columns", {}).items()},
+        per_episode_array("has_final", np.bool_),
+        tuple(entry(facts, list, where, "labels")),
+        {array: tuple(entry(columns, list, where, array)) for array in columns},
     )
     stepwise = [len(a) for a in (packed.observations, packed.actions, packed.rewards) if a is not None]
     per_episode = [*map(len, (packed.terminated, packed.has_final, packed.final_observations)), len(packed.labels)]

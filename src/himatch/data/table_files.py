@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeGuard, cast
@@ -13,6 +13,7 @@ from typing import IO, Any, Protocol, TypeGuard, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch._runtime.files import reading
 from himatch.data.checks import listed
 from himatch.errors import DataError
 
@@ -37,7 +38,10 @@ def moment(cell: object) -> float:
         text = str(cell).strip()
         if not text[:4].isdigit():  # NumPy would understand "today"
             raise
-        return float(np.datetime64(text, "ns").astype(np.int64))
+        try:
+            return float(np.datetime64(text, "ns").astype(np.int64))
+        except OverflowError:  # a year that nanoseconds cannot count to
+            raise ValueError(text) from None
 
 
 def _no_number(name: str, cell: object, place: str, where: str) -> DataError:
@@ -47,7 +51,7 @@ def _no_number(name: str, cell: object, place: str, where: str) -> DataError:
     )
 
 
-class Table(Protocol):
+class StepTable(Protocol):
     """What tables are read through."""
 
     where: str
@@ -85,7 +89,7 @@ def is_csv_table(path: Path) -> bool:
     return path.name.lower().endswith((".csv", ".csv.gz"))
 
 
-def open_table(source: Path | Frame) -> Table:
+def open_table(source: Path | Frame) -> StepTable:
     """What reads a file or a data frame; nothing is read yet."""
     if not isinstance(source, Path):
         return _InMemory("data frame", source)
@@ -99,8 +103,9 @@ class _Csv:
         self.path, self.where = path, str(path)
 
     def read_names(self) -> list[str]:
-        with _open_csv(self.path) as file:
-            names = [name.strip() for name in next(csv.reader(file), [])]
+        with reading(self.where), _open_csv(self.path) as file:
+            header = next(csv.reader(file), [])
+        names = [name.strip() for name in header]
         if len(names) == 1 and ";" in names[0]:
             raise DataError(
                 f"{self.where}: its columns are separated by semicolons; write commas between columns and points in "
@@ -111,51 +116,56 @@ class _Csv:
     def read(
         self, names: list[str], readers: Mapping[int, Reader], texts: list[int]
     ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        quick = {i: reader for i, reader in readers.items() if reader is not number}
         try:
             try:
-                quick = {i: reader for i, reader in readers.items() if reader is not number}
                 numbers = self._load(list(readers), np.float64, converters=quick)
-            except ValueError:  # flags or missing numbers are among them, or something is wrong
+            except DataError:  # flags or missing numbers are among them, or something is wrong
                 numbers = self._load(list(readers), np.float64, converters=dict(readers))
             return numbers, self._load(texts, np.str_) if texts else _no_words(numbers)
-        except ValueError as reason:
-            wrong = self._wrong_cell(names, readers, texts)
-            if wrong is None:
-                raise
-            raise wrong from reason
+        except DataError as reason:
+            raise self._wrong_cell(names, readers, texts) or reason from reason.__cause__
 
     def _load(self, usecols: list[int], dtype: Any, **more: Any) -> NDArray[Any]:
-        with _open_csv(self.path) as file, warnings.catch_warnings():
+        layout: dict[str, Any] = {"delimiter": ",", "quotechar": '"', "comments": None, "ndmin": 2}
+        with reading(self.where), _open_csv(self.path) as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an empty table is reported by the caller, and zones of times are known
             next(csv.reader(file), None)  # the header, which may hold quoted line breaks
-            layout: dict[str, Any] = {"delimiter": ",", "quotechar": '"', "comments": None, "ndmin": 2}
             return np.asarray(np.loadtxt(file, dtype=dtype, usecols=usecols, **layout, **more))
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        """The line and the cells of every row below the header that holds any."""
+        with reading(self.where):
+            file = _open_csv(self.path)
+        with file:
+            rows, header = csv.reader(file), True
+            while True:
+                with reading(self.where):
+                    row = next(rows, None)
+                if row is None:
+                    return
+                if row and not header:
+                    yield rows.line_num, row
+                header = False
 
     def _wrong_cell(self, names: list[str], readers: Mapping[int, Reader], texts: list[int]) -> DataError | None:
         """What is wrong with the first row that cannot be read."""
-        with _open_csv(self.path) as file:
-            rows = csv.reader(file)
-            next(rows, None)
-            for row in filter(None, rows):
-                place = f"line {rows.line_num}"
-                if len(row) <= max(*readers, *texts):
-                    return DataError(f"{self.where}: {place} has {len(row)} columns, the header has {len(names)}")
-                for i, reader in readers.items():
-                    try:
-                        reader(row[i])
-                    except ValueError:
-                        return _no_number(names[i], row[i], place, self.where)
+        for line, row in self._rows():
+            place = f"line {line}"
+            if len(row) <= max([*readers, *texts]):
+                return DataError(f"{self.where}: {place} has {len(row)} columns, the header has {len(names)}")
+            for i, reader in readers.items():
+                try:
+                    reader(row[i])
+                except ValueError:
+                    return _no_number(names[i], row[i], place, self.where)
         return None
 
     def place(self, row: int) -> str:
-        with _open_csv(self.path) as file:
-            rows = csv.reader(file)
-            try:
-                next(rows)
-                next(islice(filter(None, rows), row, None))
-            except csv.Error:  # a cell that is longer than this reader likes
-                return f"row {row + 1}"
-            return f"line {rows.line_num}"
+        try:
+            return f"line {next(islice(self._rows(), row, None))[0]}"
+        except DataError:  # a cell that is longer than this reader likes
+            return f"row {row + 1}"
 
 
 class _InMemory:
@@ -172,7 +182,8 @@ class _InMemory:
 
     def _columns(self, names: list[str], chosen: Iterable[int]) -> dict[int, Any]:
         keys = self._keys()
-        return {i: self.frame[keys[i]] for i in chosen}
+        with reading(self.where):
+            return {i: self.frame[keys[i]] for i in chosen}
 
     def read(
         self, names: list[str], readers: Mapping[int, Reader], texts: list[int]
@@ -180,10 +191,11 @@ class _InMemory:
         columns = self._columns(names, dict.fromkeys([*readers, *texts]))
         numbers = [self._numbers(columns[i], reader, names[i]) for i, reader in readers.items()]
         rows = np.stack(numbers, axis=1)
-        return rows, np.stack([_words(columns[i]) for i in texts], axis=1) if texts else _no_words(rows)
+        return rows, np.stack([self._words(columns[i]) for i in texts], axis=1) if texts else _no_words(rows)
 
     def _numbers(self, column: Any, reader: Reader, name: str) -> NDArray[np.float64]:
-        values = np.asarray(column.to_numpy())
+        with reading(self.where):
+            values = np.asarray(column.to_numpy())
         try:
             numbers = np.asarray(values, dtype=np.float64)
         except (ValueError, TypeError):  # words, lists, times with a zone
@@ -198,6 +210,13 @@ class _InMemory:
         except ValueError:
             raise _no_number(name, cell, self.place(row), self.where) from None
 
+    def _words(self, column: Any) -> NDArray[np.str_]:
+        """A column as text; what is missing is an empty cell, as in CSV."""
+        with reading(self.where):
+            cells = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+        empty = (not isinstance(cell, str) and str(cell).lower() in MISSING for cell in cells)
+        return np.array(["" if no else str(cell) for no, cell in zip(empty, cells, strict=True)], dtype=np.str_)
+
     def place(self, row: int) -> str:
         return f"row {row + 1}"
 
@@ -209,22 +228,19 @@ class _Parquet(_InMemory):
         self.path, self.where = path, str(path)
 
     def read_names(self) -> list[str]:
-        return list(_parquet().read_schema(self.path).names)
+        parquet = _parquet()
+        with reading(self.where):
+            return list(parquet.read_schema(self.path).names)
 
     def _columns(self, names: list[str], chosen: Iterable[int]) -> dict[int, Any]:
-        table = _parquet().read_table(self.path, columns=[names[i] for i in chosen])
-        return {i: table[names[i]] for i in chosen}
+        parquet, wanted = _parquet(), {i: names[i] for i in chosen}
+        with reading(self.where):
+            table = parquet.read_table(self.path, columns=list(wanted.values()))
+            return {i: table[name] for i, name in wanted.items()}
 
 
 def _no_words(numbers: NDArray[np.float64]) -> NDArray[np.str_]:
     return np.empty((len(numbers), 0), dtype=np.str_)
-
-
-def _words(column: Any) -> NDArray[np.str_]:
-    """A column as text; what is missing is an empty cell, as in CSV."""
-    cells = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
-    empty = (not isinstance(cell, str) and str(cell).lower() in MISSING for cell in cells)
-    return np.array(["" if no else str(cell) for no, cell in zip(empty, cells, strict=True)], dtype=np.str_)
 
 
 def compressed(path: Path) -> bool:

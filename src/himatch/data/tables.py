@@ -16,7 +16,7 @@ from himatch._runtime.files import reading
 from himatch.data.checks import Places, listed
 from himatch.data.episodes import pack_episodes
 from himatch.data.packed import Allocate, Packed
-from himatch.data.table_files import Frame, Table, compressed, moment, number, open_table
+from himatch.data.table_files import Frame, StepTable, compressed, moment, number, open_table
 from himatch.errors import DataError, note
 from himatch.tasks import Task
 
@@ -53,7 +53,8 @@ class Columns:
         if not path.is_file():
             return cls()
         with reading(str(path)):
-            return cls().changed(tomllib.loads(path.read_text()), str(path))
+            settings = tomllib.loads(path.read_text())
+        return cls().changed(settings, str(path))
 
     def changed(self, settings: Mapping[str, Any], where: str) -> Columns:
         """The mapping with some settings changed; unknown ones are refused by name."""
@@ -78,11 +79,13 @@ class Columns:
         taken = {i for (i,) in found.values()}
         for what in ("observations", "actions"):
             found[what] = [i for i in self._select(what, names, where) if i not in taken]
+        if not found["observations"] or not found["actions"]:
+            raise DataError(f"{where}: observations and actions need at least one number a step")
         both = [names[i] for i in found["observations"] if i in found["actions"]]
         if both:
             raise DataError(
-                f"{where}: {listed(both)} is among the observations and among the actions, so that a policy would be "
-                "told what it is to answer; name it in one of them only"
+                f"{where}: {listed(both)} is among the observations and among the actions, so that a policy would see "
+                "the action that it has to predict; name it in one of them only"
             )
         twice = [names[i] for several in found.values() for i in several if names.count(names[i]) > 1]
         if twice:
@@ -163,15 +166,14 @@ class _Steps:
     names: dict[str, tuple[str, ...]]
 
 
-def _read_steps(table: Table, mapping: Columns) -> _Steps:
-    with reading(table.where):
-        names = table.read_names()
-        found = mapping.find(names, table.where)
-        vectors = [*found["observations"], *found["actions"]]
-        numeric = {role: reader for role, reader in (("reward", number), ("step", moment)) if role in found}
-        texts = [role for role in ("episode", "terminated", "label") if role in found]
-        readers = {**dict.fromkeys(vectors, number), **{found[role][0]: reader for role, reader in numeric.items()}}
-        numbers, words = table.read(names, readers, [found[role][0] for role in texts])
+def _read_steps(table: StepTable, mapping: Columns) -> _Steps:
+    names = table.read_names()
+    found = mapping.find(names, table.where)
+    vectors = [*found["observations"], *found["actions"]]
+    numeric = {role: reader for role, reader in (("reward", number), ("step", moment)) if role in found}
+    texts = [role for role in ("episode", "terminated", "label") if role in found]
+    readers = {**dict.fromkeys(vectors, number), **{found[role][0]: reader for role, reader in numeric.items()}}
+    numbers, words = table.read(names, readers, [found[role][0] for role in texts])
     if numbers.size == 0:
         raise DataError(f"{table.where}: the table has no rows")
     place = {column: i for i, column in enumerate(readers)}
@@ -186,7 +188,7 @@ def _read_steps(table: Table, mapping: Columns) -> _Steps:
     )
 
 
-def _episode_rows(episode: NDArray[Any], step: NDArray[Any] | None, table: Table) -> dict[str, Rows]:
+def _episode_rows(episode: NDArray[Any], step: NDArray[Any] | None, table: StepTable) -> dict[str, Rows]:
     """Row numbers of every episode by its name, in order of appearance."""
     changes = np.flatnonzero(episode[1:] != episode[:-1]) + 1
     groups: dict[str, list[Rows]] = {}
@@ -202,7 +204,7 @@ def _episode_rows(episode: NDArray[Any], step: NDArray[Any] | None, table: Table
     return {name: _ordered(np.concatenate(parts), step, name, table) for name, parts in groups.items()}
 
 
-def _ordered(rows: Rows, step: NDArray[Any] | None, name: str, table: Table) -> Rows:
+def _ordered(rows: Rows, step: NDArray[Any] | None, name: str, table: StepTable) -> Rows:
     if step is None:
         return rows
     missing = rows[~np.isfinite(step[rows])]
@@ -220,7 +222,7 @@ def _ordered(rows: Rows, step: NDArray[Any] | None, name: str, table: Table) -> 
 
 
 def _note_gaps(step: NDArray[Any], rows_of: Mapping[str, Rows], where: str) -> None:
-    """Tell of rows that are missing inside episodes, where the steps are regular otherwise."""
+    """Warn of rows that are missing inside episodes, where the steps are regular otherwise."""
     intervals = {name: np.diff(step[rows]) for name, rows in rows_of.items()}
     everything = np.concatenate(list(intervals.values()))
     if len(everything) == 0:
@@ -235,7 +237,7 @@ def _note_gaps(step: NDArray[Any], rows_of: Mapping[str, Rows], where: str) -> N
         )
 
 
-def _label(words: NDArray[Any], rows: Rows, name: str, table: Table) -> str | None:
+def _label(words: NDArray[Any], rows: Rows, name: str, table: StepTable) -> str | None:
     """The one label of an episode; blank cells say nothing."""
     given = list(dict.fromkeys(word for word in map(str, words[rows]) if word))
     if len(given) > 1:

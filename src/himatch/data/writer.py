@@ -1,25 +1,23 @@
-"""Writing a dataset as a Minari folder that Minari itself opens."""
+"""A dataset written as a Minari folder that Minari itself opens."""
 
 from __future__ import annotations
 
-import copy
 import io
 import json
 import re
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
+from himatch._runtime.extras import installed_versions
 from himatch._runtime.files import check_free, new_folder
 from himatch._version import __version__
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.minari import MAIN_FILE, METADATA, datasets_root
 from himatch.errors import DataError
-from himatch.tasks import Task
+from himatch.tasks.environments import environment_spec
 from himatch.tasks.registry import has_versions
 from himatch.types import Trajectory
 
@@ -69,6 +67,8 @@ def write_folder(
         More keys for ``metadata.json``, Minari's (``algorithm_name``, ``author``, ``requirements``) or others; those
         of ``himatch`` join what himatch writes there itself.
     """
+    import h5py
+
     data = folder / "data"
     data.mkdir()
     with _Disk(data / MAIN_FILE, "w+") as disk:
@@ -88,12 +88,12 @@ def write_folder(
 
 
 class _Disk(io.FileIO):
-    """A file whose writes never fail before it is asked: HDF5 crashes when it cannot write what it has in hand."""
+    """A file whose writes fail only in ``check``: HDF5 crashes when it cannot write what it has in hand."""
 
     failure: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        """Write all of it, or remember why not."""
+        """Write all of it, or keep the reason why not."""
         rest = memoryview(data)
         size = rest.nbytes
         while self.failure is None and rest.nbytes:
@@ -104,7 +104,7 @@ class _Disk(io.FileIO):
         return size
 
     def truncate(self, size: int | None = None, /) -> int:
-        """Cut or extend, or remember why not."""
+        """Cut or extend, or keep the reason why not."""
         try:
             return super().truncate(size)
         except OSError as reason:
@@ -117,7 +117,7 @@ class _Disk(io.FileIO):
             raise self.failure
 
 
-def _write_episode(group: h5py.Group, i: int, trajectory: Trajectory) -> None:
+def _write_episode(group: Any, i: int, trajectory: Trajectory) -> None:
     steps, final = len(trajectory), trajectory.final_observation
     group.attrs.update({"id": i, "total_steps": steps})
     if final is None:
@@ -167,31 +167,10 @@ def _metadata(dataset: TrajectoryDataset, name: str, description: str) -> dict[s
             "content_hash": dataset.content_hash,
         },
     }
-    env_spec = _env_spec(env_id, task)
-    if env_spec is not None:
-        metadata["env_spec"] = env_spec
+    if env_id is not None:
+        spec = environment_spec(env_id, task.env_kwargs if task.env_id == env_id else {})
+        metadata |= {} if spec is None else {"env_spec": spec}
     return metadata
-
-
-def _env_spec(env_id: str | None, task: Task) -> str | None:
-    """The recording environment as Gymnasium's JSON, where it can be had."""
-    if env_id is None:
-        return None
-    import gymnasium
-
-    from himatch.simulation import register_environments
-
-    register_environments()  # the paper's own
-    try:
-        spec = copy.deepcopy(gymnasium.spec(env_id))  # the registry's own must not change
-    except gymnasium.error.Error:
-        return None
-    if task.env_id == env_id:
-        spec.kwargs.update(task.env_kwargs)
-    try:
-        return spec.to_json()
-    except (TypeError, ValueError):  # registered with a class or function instead of its name, which no file can hold
-        return None
 
 
 def _box(low: Any, high: Any, width: int) -> str:
@@ -201,7 +180,4 @@ def _box(low: Any, high: Any, width: int) -> str:
 
 def _minari_version() -> str:
     """Minari accepts sets of its own or an older minor version."""
-    try:
-        return version("minari")
-    except PackageNotFoundError:
-        return "0.5.0"
+    return installed_versions("minari").get("minari", "0.5.0")

@@ -1,23 +1,38 @@
-"""Datasets that are made on first use and kept."""
+"""Datasets that are made on first use and kept: what ``himatch.data.sources`` finds by name."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
 
-from himatch._runtime.files import reading
+from himatch._runtime.files import read_json
 from himatch.data.minari import METADATA
 from himatch.datagen.recipes import RECIPES, Recipe, find_recipe, recipe_cards
 from himatch.errors import DataError
 from himatch.experts.cards import Card, read_cards, read_weights, weights_hash
 from himatch.tasks import get_task
+
+
+def dataset_names() -> Collection[str]:
+    """The datasets that himatch makes."""
+    return RECIPES.keys()
+
+
+def dataset_task(name: str) -> str:
+    """The task of one of them."""
+    return find_recipe(name).task
+
+
+def dataset_folder(name: str, cache: str | Path | None) -> Path:
+    """The folder of one of them, of the usual size."""
+    return cached_dataset(name, cache)
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
@@ -130,7 +145,6 @@ def list_datasets(cache: str | Path | None = None) -> list[Listing]:
         if all(cards) and any(folder.glob(f"{recipe.name}-{recipe.episodes}-seed*")):
             kept = folder / _key(recipe, recipe_cards(recipe))
             if _complete(kept):
-                with reading(str(kept)):
-                    found, metadata = kept, json.loads((kept / "data" / METADATA).read_text())
+                found, metadata = kept, read_json(kept / "data" / METADATA, str(kept))
         listings.append(Listing(recipe, cards, found, metadata))
     return listings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -14,12 +14,14 @@ from himatch._version import __version__
 from himatch.data.checks import observation_columns
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.writer import check_out, write_folder
-from himatch.datagen.agents import Act, open_agent
+from himatch.datagen.behaviour import Act, BehaviourPolicy
 from himatch.datagen.maker import recorded_dataset, recording_metadata, return_range
+from himatch.datagen.policies import open_policy
 from himatch.datagen.slots import even_slots, metered, reset_seeds
 from himatch.errors import DataError, note
-from himatch.simulation import Behaviour, make_simulator
+from himatch.simulation import Behaviour, Simulator, make_simulator
 from himatch.tasks import Task, get_task
+from himatch.types import Trajectory
 
 
 def collect_dataset(
@@ -56,7 +58,7 @@ def collect_dataset(
     slots
         Simulations at once.
     vecnormalize
-        VecNormalize file of a Stable-Baselines3 agent; looked for beside it where none is named.
+        VecNormalize file of a Stable-Baselines3 agent; by default the one beside it.
     overwrite
         Replace ``out`` if it exists.
     quiet
@@ -68,38 +70,51 @@ def collect_dataset(
             raise DataError(f"{what} must be at least 1, got {number}")
     check_out(out, overwrite)
     starts = reset_seeds(seed, 0, episodes)
-    agent = open_agent(policy, deterministic=deterministic, vecnormalize=vecnormalize)
-    name = agent.facts["policy"]
-    with closing(make_simulator(known, even_slots(episodes, slots), settings=agent.settings(known))) as simulator:
+    behaviour_policy = open_policy(policy, deterministic=deterministic, vecnormalize=vecnormalize)
+    settings = behaviour_policy.settings(known)
+    with closing(make_simulator(known, even_slots(episodes, slots), settings=settings)) as simulator:
         observation_columns(simulator.observations.shape[1], known, f"the environment {known.env_id}")
         with new_folder(out, overwrite=overwrite) as partial:
-            with (
-                metered(name, episodes * known.horizon, quiet=quiet) as meter,
-                agent.acting(simulator, seed) as behaviour,
-                _clipped(behaviour, known, name) as within,
-            ):
-                played = meter.play(simulator, within, starts, label)
-            facts = {
-                **agent.facts,
-                "settings": dict(agent.settings(known)),
-                "seed": seed,
-                "episodes": len(played),
-                "returns": return_range(played),
-            }
-            dataset = recorded_dataset(played, known, source=name)
-            write_folder(
-                dataset,
-                partial,
-                out.name,
-                description=f"{episodes} episodes of {known.name} by {name}, collected by himatch {__version__}.",
-                seeds=starts,
-                metadata={
-                    "algorithm_name": agent.facts.get("algorithm", name),
-                    **recording_metadata({"collected": facts}),
-                },
-            )
+            played = _play(behaviour_policy, simulator, starts, seed, label=label, quiet=quiet)
+            dataset = recorded_dataset(played, known, source=behaviour_policy.facts["policy"])
+            _write(dataset, partial, out.name, behaviour_policy, starts, seed)
     dataset.source = str(out)
     return dataset
+
+
+def _play(
+    policy: BehaviourPolicy, simulator: Simulator, starts: Sequence[int], seed: int, *, label: str | None, quiet: bool
+) -> list[Trajectory]:
+    """One episode for each initial state, with actions in the task's range."""
+    task, name = simulator.task, policy.facts["policy"]
+    with (
+        metered(name, len(starts) * task.horizon, quiet=quiet) as meter,
+        policy.acting(simulator, seed) as behaviour,
+        _clipped(behaviour, task, name) as within,
+    ):
+        return meter.play(simulator, within, starts, label)
+
+
+def _write(
+    dataset: TrajectoryDataset, folder: Path, name: str, policy: BehaviourPolicy, starts: Sequence[int], seed: int
+) -> None:
+    """Write the episodes, and who played them how."""
+    task, who = dataset.task, policy.facts["policy"]
+    facts = {
+        **policy.facts,
+        "settings": dict(policy.settings(task)),
+        "seed": seed,
+        "episodes": len(dataset),
+        "returns": return_range(dataset),
+    }
+    write_folder(
+        dataset,
+        folder,
+        name,
+        description=f"{len(dataset)} episodes of {task.name} by {who}, collected by himatch {__version__}.",
+        seeds=starts,
+        metadata={"algorithm_name": facts.get("algorithm", who), **recording_metadata({"collected": facts})},
+    )
 
 
 @contextmanager

@@ -5,12 +5,12 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from contextlib import closing
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from himatch._runtime.extras import installed_versions
 from himatch._runtime.files import new_folder
 from himatch._version import __version__
 from himatch.data.dataset import TrajectoryDataset
@@ -44,7 +44,7 @@ def make_dataset(
     Parameters
     ----------
     name
-        ``halfcheetah-medium-expert``, ``cheetah-vel``, ...: a key of ``himatch.data.RECIPES``.
+        ``halfcheetah-medium-expert``, ``cheetah-vel``, ...: a key of ``himatch.datagen.RECIPES``.
     out
         Folder to write; it appears when it is complete.
     episodes
@@ -125,9 +125,9 @@ def recorded_dataset(trajectories: Sequence[Trajectory], task: Task, source: str
 
 def recording_metadata(facts: dict[str, Any]) -> dict[str, Any]:
     """What a recorded set says about where it comes from: Minari's keys, and himatch's own block."""
-    versions = {name: version(name) for name in ("gymnasium", "mujoco", "numpy", "torch")}
+    versions = installed_versions("gymnasium", "mujoco", "numpy", "torch")
     return {
-        "requirements": [f"{name}=={versions[name]}" for name in ("gymnasium", "mujoco")],
+        "requirements": [f"{name}=={versions[name]}" for name in ("gymnasium", "mujoco") if name in versions],
         "himatch": {**facts, "versions": {"himatch": __version__, "python": platform.python_version(), **versions}},
     }
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 
-from himatch.errors import DataError
+from himatch.errors import DataError, suggestion
 from himatch.experts.cards import Card, read_cards
 
 VELOCITIES = tuple(f"{tenth / 10:.1f}" for tenth in range(31))
@@ -16,7 +15,7 @@ VELOCITIES = tuple(f"{tenth / 10:.1f}" for tenth in range(31))
 
 
 @dataclass(frozen=True)
-class Part:
+class RecipePart:
     """Episodes of one expert, played in its own environment."""
 
     expert: str
@@ -30,7 +29,7 @@ class Recipe:
 
     name: str
     task: str
-    parts: tuple[Part, ...]
+    parts: tuple[RecipePart, ...]
 
     @property
     def episodes(self) -> int:
@@ -51,18 +50,18 @@ class Recipe:
 def _recipes() -> Mapping[str, Recipe]:
     recipes = []
     for task in ("halfcheetah", "hopper", "walker2d", "ant"):
-        medium, expert = Part(f"{task}-medium", 1000), Part(f"{task}-expert", 1000)
+        medium, expert = RecipePart(f"{task}-medium", 1000), RecipePart(f"{task}-expert", 1000)
         recipes += [
             Recipe(f"{task}-medium", task, (medium,)),
             Recipe(f"{task}-expert", task, (expert,)),
             Recipe(f"{task}-medium-expert", task, (medium, expert)),
         ]
-    flip = Part("backflip", 500, "backflip")
-    velocities = tuple(Part(f"cheetah-vel-{velocity}", 250, velocity) for velocity in VELOCITIES)
+    flip = RecipePart("backflip", 500, "backflip")
+    velocities = tuple(RecipePart(f"cheetah-vel-{velocity}", 250, velocity) for velocity in VELOCITIES)
     recipes += [
         Recipe("halfcheetah-backflip", "backflip", (flip,)),
         # The paper's data for matching z-velocities: running and back-flips, each with its own reward.
-        Recipe("halfcheetah-run-backflip", "halfcheetah", (Part("halfcheetah-expert", 500, "run"), flip)),
+        Recipe("halfcheetah-run-backflip", "halfcheetah", (RecipePart("halfcheetah-expert", 500, "run"), flip)),
         Recipe("cheetah-vel", "cheetah-vel", velocities),
     ]
     return MappingProxyType({recipe.name: recipe for recipe in recipes})
@@ -81,14 +80,8 @@ def find_recipe(name: str) -> Recipe:
     """The recipe of that name; an unknown one is refused with those that come near."""
     if name not in RECIPES:
         known = f"known: {', '.join(RECIPES)}"
-        raise DataError(f"himatch makes no dataset called {name!r}; {suggestion(name) or known}")
+        raise DataError(f"himatch makes no dataset called {name!r}; {suggestion(name, RECIPES) or known}")
     return RECIPES[name]
-
-
-def suggestion(name: str) -> str:
-    """What somebody who wrote ``name`` may have meant, or nothing."""
-    near = get_close_matches(name, RECIPES, n=3, cutoff=0.7)
-    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def recipe_cards(recipe: Recipe, folder: str | Path | None = None) -> list[Card]:

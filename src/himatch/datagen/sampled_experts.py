@@ -1,16 +1,23 @@
-"""Experts as behaviours: sampled actions that do not depend on what else is computed beside them."""
+"""Experts as behaviour policies: sampled actions that do not depend on what else is computed beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from himatch._runtime.threads import one_thread
+from himatch.datagen.behaviour import check_dims
 from himatch.datagen.recipes import Recipe, recipe_cards
 from himatch.experts.expert import Expert, load_expert, to_range
+from himatch.simulation import Behaviour, Simulator
+from himatch.tasks import Task
 
 
 class SampledExpert:
@@ -46,6 +53,34 @@ class SampledExpert:
         rows = np.arange(len(steps)), np.minimum(steps, self._horizon - 1)
         self._drawn[0].copy_(torch.from_numpy(self._noise[rows]))
         return to_range(self._expert.actor.act(self._seen, self._drawn)[0].numpy(), self._expert.task)
+
+
+@dataclass(frozen=True)
+class ExpertPolicy:
+    """A bundled expert, in the environment it was trained for where that is the task."""
+
+    expert: Expert
+    deterministic: bool
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Its name and the hash of its weights."""
+        return {"policy": f"expert:{self.expert.name}", "weights_sha256": self.expert.weights_hash}
+
+    def settings(self, task: Task) -> Mapping[str, Any]:
+        """Its own (the velocity of cheetah-vel)."""
+        return self.expert.settings if task.name == self.expert.task.name else {}
+
+    @contextmanager
+    def acting(self, simulator: Simulator, seed: int) -> Iterator[Behaviour]:
+        """Its most likely actions, or samples with noise of each episode's own."""
+        expert = self.expert
+        check_dims(f"the expert {expert.name}", expert.task.observation_width, expert.task.action_width, simulator)
+        with one_thread():
+            if self.deterministic:
+                yield lambda observations, episodes, steps: expert.act(observations)
+            else:
+                yield SampledExpert(expert, simulator.count, simulator.task.horizon, (seed, 0))
 
 
 def recipe_experts(recipe: Recipe, folder: str | Path | None = None) -> list[Expert]:

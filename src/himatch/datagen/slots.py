@@ -53,16 +53,16 @@ class Meter:
         ) -> ArrayLike:
             playing = episodes >= 0
             self._steps += int(playing.sum())
-            self._tell(self._behind + int(steps[playing].sum()))
+            self._update(self._behind + int(steps[playing].sum()))
             return behaviour(observations, episodes, steps)
 
         def finished(count: int) -> None:
             self._behind += count * horizon
-            self._tell(self._behind)
+            self._update(self._behind)
 
         return record(simulator, watched, seeds, labels=label, progress=finished)
 
-    def _tell(self, done: int) -> None:
+    def _update(self, done: int) -> None:
         self._show(done, self._steps / max(time.perf_counter() - self._begun, 1e-9))
 
 

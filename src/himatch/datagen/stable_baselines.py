@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from himatch._runtime.files import reading
 from himatch._runtime.threads import one_thread
-from himatch.datagen.agents import FunctionAgent, check_widths, file_hash
+from himatch.datagen.behaviour import FunctionPolicy, check_dims, file_hash
 from himatch.errors import HimatchError, one_line
 from himatch.simulation import Behaviour, Simulator
 from himatch.tasks import Task
@@ -36,7 +36,7 @@ NORMALIZERS = ("vecnormalize.pkl", "vec_normalize.pkl")
 
 
 @dataclass(frozen=True)
-class Sb3Agent:
+class Sb3Policy:
     """A Stable-Baselines3 agent."""
 
     name: str
@@ -73,19 +73,19 @@ class Sb3Agent:
         spaces = self.model.observation_space, self.model.action_space
         observation = vector_width(spaces[0], f"the observation of {self.name}")
         action = vector_width(spaces[1], f"the action of {self.name}")
-        check_widths(f"the agent {self.name}", observation, action, simulator)
+        check_dims(f"the agent {self.name}", observation, action, simulator)
         if self.normalizer is not None and self.normalizer.norm_obs:
             width = np.shape(self.normalizer.obs_rms.mean)[0]
-            check_widths(f"the VecNormalize file of {self.name}", width, action, simulator)
+            check_dims(f"the VecNormalize file of {self.name}", width, action, simulator)
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             if self.model.use_sde:  # noise that depends on the state is drawn once for all
                 self.model.policy.reset_noise()
-            yield FunctionAgent(f"sb3:{self.name}", self.act).behaviour(simulator)
+            yield FunctionPolicy(f"sb3:{self.name}", self.act).behaviour(simulator)
 
 
-def load_sb3_agent(path: Path, vecnormalize: str | Path | None = None, *, deterministic: bool = False) -> Sb3Agent:
-    """Read an agent and its VecNormalize file, which is looked for beside it where none is named."""
+def load_sb3_policy(path: Path, vecnormalize: str | Path | None = None, *, deterministic: bool = False) -> Sb3Policy:
+    """Read an agent and its VecNormalize file, by default the one beside it."""
     if not path.is_file():
         raise HimatchError(f"{path}: there is no such file; write sb3:AGENT.zip")
     if importlib.util.find_spec("stable_baselines3") is None:
@@ -94,14 +94,14 @@ def load_sb3_agent(path: Path, vecnormalize: str | Path | None = None, *, determ
     beside = _find_normalizer(path) if vecnormalize is None else Path(vecnormalize)
     files = {file.name: file_hash(file) for file in (path, beside) if file is not None and file.is_file()}
     normalizer = None if beside is None else _load_normalizer(beside)
-    return Sb3Agent(path.name, algorithm, model, normalizer, deterministic, files)
+    return Sb3Policy(path.name, algorithm, model, normalizer, deterministic, files)
 
 
 def _load_model(path: Path) -> tuple[str, Any]:
     with reading(str(path)), zipfile.ZipFile(path) as archive:
-        if "data" not in archive.namelist():
-            raise HimatchError(f"{path} is no Stable-Baselines3 agent (no 'data' in the zip)")
-        facts = json.loads(archive.read("data"))
+        facts = json.loads(archive.read("data")) if "data" in archive.namelist() else None
+    if not isinstance(facts, dict):
+        raise HimatchError(f"{path} is no Stable-Baselines3 agent (no 'data' in the zip)")
     failures = []
     for name in _guesses(facts):
         try:

@@ -16,7 +16,7 @@ from himatch._runtime.files import check_picture
 from himatch.divergences import energy_distance, wasserstein_bins, wasserstein_joint
 from himatch.errors import HimatchError
 from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms
-from himatch.simulation.replay import Replay, Stage
+from himatch.simulation.replay import Playback, Replay
 from himatch.targets import Context, Target
 from himatch.types import Array, Trajectory
 from himatch.viz.charts import RolloutPicture
@@ -199,7 +199,7 @@ class MatchResult:
             robots = stage.play(self.example, steps)
             return clip(path, self.rollout_picture, robots, stage.dt, largest=largest)
 
-    def _stage(self, form: Format) -> AbstractContextManager[Stage]:
+    def _stage(self, form: Format) -> AbstractContextManager[Playback]:
         if self.replay is None:
             raise HimatchError("this result does not say where it was rolled out; film those of policy.match")
         return self.replay.open(form.robot)

@@ -1,11 +1,16 @@
 """Simulation: many environments of one task at once, and episodes recorded in them.
 
-Importing this package makes the paper's environments known to ``gymnasium.make``.
+Gymnasium and MuJoCo (extra ``sim``) are imported when a simulator is made. Where Gymnasium is imported already,
+importing this package makes the paper's environments known to it:
+``gymnasium.make("himatch.simulation:himatch/CheetahVel-v0")``.
 """
 
+import sys
+
+from himatch.simulation.factory import make_simulator
 from himatch.simulation.recorder import Behaviour, record
-from himatch.simulation.registration import register_environments
-from himatch.simulation.simulator import EVALUATION_SEED, Simulator, Transition, make_simulator
+from himatch.simulation.simulator import EVALUATION_SEED, Simulator, Transition
+from himatch.tasks.registration import register_environments
 
 __all__ = [
     "EVALUATION_SEED",
@@ -17,4 +22,5 @@ __all__ = [
     "register_environments",
 ]
 
-register_environments()
+if "gymnasium" in sys.modules:
+    register_environments()

@@ -135,10 +135,10 @@ class BatchedSimulator:
         return np.concatenate(parts, axis=1)
 
     def _read_forces(self, ids: NDArray[np.int32]) -> None:
-        """Contact forces as Gymnasium has them: after the last Runge-Kutta stage, where no sensor looks.
+        """Contact forces as Gymnasium has them: after the last Runge-Kutta stage, which no sensor reads.
 
         The batch copies out what MuJoCo computed by itself, and these are computed on request only, so simulations
-        that touch something are asked one by one.
+        that touch something are read one by one.
         """
         self._forces[ids] = 0.0
         for simulation in ids[self._touching[ids] > 0].tolist():

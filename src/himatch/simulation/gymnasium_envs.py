@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import gymnasium
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,6 +18,9 @@ from himatch.tasks.environments import MakeEnv as MakeEnv
 from himatch.tasks.environments import made, make_environment
 from himatch.tasks.notices import quiet_loading
 from himatch.tasks.spaces import vector_width
+
+if TYPE_CHECKING:
+    import gymnasium
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -50,23 +52,23 @@ class GymnasiumSimulator:
                     self._envs.append(made(make, task.env_id or task.name))
             first = self._envs[0]
             self._name = type(first.unwrapped).__name__ if first.spec is None else first.spec.id
-            observation_width, self.action_width = self._widths()
+            observation_width, self.action_width = self._dims()
             unfinished.pop_all()
         self._episodes = Episodes(self.count, task.horizon)
         self._observations = np.zeros((self.count, observation_width))
 
-    def _widths(self) -> tuple[int, int]:
+    def _dims(self) -> tuple[int, int]:
         """Numbers in an observation and in an action, the same in all environments."""
-        widths = {
+        dims = {
             (
                 vector_width(env.observation_space, f"the observation of {self._name}"),
                 vector_width(env.action_space, f"the action of {self._name}"),
             )
             for env in self._envs
         }
-        if len(widths) > 1:
+        if len(dims) > 1:
             raise SimulationError(f"the simulations of {self._name} differ in the width of observations or actions")
-        return widths.pop()
+        return dims.pop()
 
     def __repr__(self) -> str:
         return f"GymnasiumSimulator({self.task.name}, {self.count} environments)"

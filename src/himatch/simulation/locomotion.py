@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.simulation.registration import BACKFLIP_CHEETAH, CHEETAH_VEL
+from himatch.tasks.locomotion import BACKFLIP, CHEETAH_VEL
 from himatch.tasks.physics import import_mujoco
 
 Floats = NDArray[np.float64]
@@ -195,12 +195,12 @@ ENVIRONMENTS: Mapping[str, Locomotion] = {
         fall_pays=False,
         contact_body=1,
     ),
-    CHEETAH_VEL: replace(
+    str(CHEETAH_VEL.env_id): replace(
         HALF_CHEETAH_V4,
         settings={**_COMMON, "ctrl_cost_weight": 0.05, "frame_skip": 5, "velocity": 1.0},
         reward=target_velocity,
     ),
-    BACKFLIP_CHEETAH: replace(HALF_CHEETAH_V4, settings={**_COMMON, "frame_skip": 5}, reward=backflip),
+    str(BACKFLIP.env_id): replace(HALF_CHEETAH_V4, settings={**_COMMON, "frame_skip": 5}, reward=backflip),
 }
 
 # These shape the observation or the physics, so that all simulations of a batch share them.

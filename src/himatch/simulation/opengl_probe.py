@@ -13,7 +13,7 @@ SCENE = '<mujoco><worldbody><light pos="0 0 3"/><geom size="1"/></worldbody></mu
 
 
 def draw(backend: str) -> None:
-    """Look at a ball."""
+    """Draw a ball."""
     context = import_module(f"mujoco.{backend}").GLContext(32, 32)
     context.make_current()
     model = mujoco.MjModel.from_xml_string(SCENE)

@@ -51,43 +51,61 @@ def record(
     list of Trajectory
         In the order of the seeds.
     """
-    numbers, names = list(seeds), _labels(labels, len(seeds))
-    tape = _Tape.of(simulator)
-    finished: dict[int, Trajectory] = {}
-    episodes = np.full(simulator.count, -1, dtype=np.int64)
-    steps = np.zeros(simulator.count, dtype=np.int64)
-    dealt = min(simulator.count, len(numbers))
-    first = np.arange(dealt)
-    simulator.rest(range(simulator.count))
-    simulator.reset(numbers[:dealt], first.tolist())
-    episodes[:dealt] = first
-    while len(finished) < len(numbers):
-        playing = np.flatnonzero(episodes >= 0)
+    recording = _Recording(simulator, list(seeds), _labels(labels, len(seeds)))
+    while not recording.complete:
+        ended = recording.step(behaviour)
+        if ended and progress is not None:
+            progress(ended)
+    return recording.trajectories()
+
+
+class _Recording:
+    """Which episode each simulation plays, how far it is, and the episodes that have ended."""
+
+    def __init__(self, simulator: Simulator, seeds: list[int], labels: list[str | None]) -> None:
+        self._simulator, self._seeds, self._labels = simulator, seeds, labels
+        self._tape = _Tape.of(simulator)
+        self._finished: dict[int, Trajectory] = {}
+        self._episodes = np.full(simulator.count, -1, dtype=np.int64)
+        self._steps = np.zeros(simulator.count, dtype=np.int64)
+        self._dealt = 0
+        simulator.rest(range(simulator.count))
+        self._deal(np.arange(simulator.count))
+
+    @property
+    def complete(self) -> bool:
+        return len(self._finished) == len(self._seeds)
+
+    def trajectories(self) -> list[Trajectory]:
+        return [self._finished[episode] for episode in range(len(self._seeds))]
+
+    def step(self, behaviour: Behaviour) -> int:
+        """One step of every episode in progress; the number of those that it ended."""
+        simulator, steps = self._simulator, self._steps
+        playing = np.flatnonzero(self._episodes >= 0)
         observations = simulator.observations
-        actions = _checked(behaviour(observations.copy(), episodes.copy(), steps.copy()), simulator, episodes, steps)
+        returned = behaviour(observations.copy(), self._episodes.copy(), steps.copy())
+        actions = _checked(returned, simulator, self._episodes, steps)
         transition = simulator.step(actions)
-        tape.write(playing, steps[playing], observations, actions, transition.rewards)
+        self._tape.write(playing, steps[playing], observations, actions, transition.rewards)
         steps[playing] += 1
         ended = playing[(transition.terminated | transition.truncated)[playing]]
         for slot in ended.tolist():
-            episode = int(episodes[slot])
-            finished[episode] = tape.read(
-                slot,
-                int(steps[slot]),
-                transition.observations[slot],
-                bool(transition.terminated[slot]),
-                names[episode],
-            )
+            episode, final = int(self._episodes[slot]), transition.observations[slot]
+            terminated, label = bool(transition.terminated[slot]), self._labels[episode]
+            self._finished[episode] = self._tape.read(slot, int(steps[slot]), final, terminated, label)
         if ended.size:
-            waiting = numbers[dealt : dealt + ended.size]
-            again = ended[: len(waiting)]
-            steps[ended], episodes[ended] = 0, -1
-            episodes[again] = np.arange(dealt, dealt + len(waiting))
-            simulator.reset(waiting, again.tolist())
-            dealt += len(waiting)
-            if progress is not None:
-                progress(int(ended.size))
-    return [finished[episode] for episode in range(len(numbers))]
+            self._deal(ended)
+        return int(ended.size)
+
+    def _deal(self, slots: NDArray[np.int64]) -> None:
+        """Give simulations that play nothing the next episodes; where there are none left they rest."""
+        waiting = self._seeds[self._dealt : self._dealt + slots.size]
+        again = slots[: len(waiting)]
+        self._steps[slots], self._episodes[slots] = 0, -1
+        self._episodes[again] = np.arange(self._dealt, self._dealt + len(waiting))
+        self._simulator.reset(waiting, again.tolist())
+        self._dealt += len(waiting)
 
 
 @dataclass(frozen=True)

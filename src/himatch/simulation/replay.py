@@ -1,4 +1,4 @@
-"""An episode played again, to be looked at: the same environment, initial state and actions give the same states."""
+"""An episode played again, to be drawn: the same environment, initial state and actions give the same states."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
 
 from himatch.errors import SimulationError, note, one_line
@@ -20,8 +19,11 @@ from himatch.simulation.views import Image, RobotView, View, camera_of
 from himatch.tasks import Task
 from himatch.tasks.environments import MakeEnv, made
 from himatch.tasks.notices import quiet_loading
-from himatch.tasks.physics import OPENGL_VARIABLE
+from himatch.tasks.physics import OPENGL_VARIABLE, import_gymnasium
 from himatch.types import Trajectory
+
+if TYPE_CHECKING:
+    import gymnasium
 
 PACE = 1 / 30  # seconds a step takes where the environment does not say
 SAME = 1e-3  # observations that differ by less are those of the same episode
@@ -42,8 +44,8 @@ class Replay:
         return self.task.env_id if self.make_env is None else None
 
     @contextmanager
-    def open(self, size: tuple[int, int]) -> Iterator[Stage]:
-        """The environment, ready to be looked at in pictures of ``(width, height)``."""
+    def open(self, size: tuple[int, int]) -> Iterator[Playback]:
+        """The environment, ready to be drawn in pictures of ``(width, height)``."""
         if self.make_env is None and camera_of(self.task.env_id) is not None:
             opengl_backend()  # refused before anything is made
         with quiet_loading(), warnings.catch_warnings():
@@ -54,21 +56,21 @@ class Replay:
         view: View | None = None
         try:
             env, view = _viewed(env, size, name)
-            yield Stage(env, view, self.seed, name)
+            yield Playback(env, view, self.seed, name)
         finally:
             if isinstance(view, RobotView):
                 view.close()
             env.close()
 
     def check(self) -> None:
-        """Refuse an environment that cannot be looked at, before anybody waits for its rollouts."""
-        with self.open((32, 32)) as stage:
-            stage.first()
+        """Refuse an environment that cannot be drawn, before anybody waits for its rollouts."""
+        with self.open((32, 32)) as playback:
+            playback.first()
 
 
 @dataclass(frozen=True)
-class Stage:
-    """An environment that is being looked at."""
+class Playback:
+    """An environment in which an episode is played again, and the view that draws it."""
 
     env: gymnasium.Env[Any, Any]
     view: View
@@ -125,7 +127,8 @@ def _viewed(env: gymnasium.Env[Any, Any], size: tuple[int, int], name: str) -> t
                 f"{name} draws no pictures of itself, so there is no video of it; give it the render mode rgb_array"
             )
         env.close()
-        env = made(partial(gymnasium.make, spec, render_mode="rgb_array"), name)
+        make = import_gymnasium(f"a video of {name}").make
+        env = made(partial(make, spec, render_mode="rgb_array"), name)
     if hasattr(inner, "mujoco_renderer"):
         os.environ[OPENGL_VARIABLE] = opengl_backend()  # else Gymnasium tries a window first
     return env, _own_view(env, name)

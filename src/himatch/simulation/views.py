@@ -1,4 +1,4 @@
-"""How a robot is looked at: a camera that follows it over a light floor."""
+"""The view of a robot: a camera that follows it over a light floor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.simulation.opengl import opengl_context
-from himatch.simulation.registration import BACKFLIP_CHEETAH, CHEETAH_VEL
+from himatch.tasks.locomotion import BACKFLIP, CHEETAH_VEL
+from himatch.tasks.physics import import_mujoco
 from himatch.tasks.registry import environment_name
 
 Image = NDArray[np.uint8]  # (height, width, 3)
@@ -29,7 +30,7 @@ TILE = 3.0  # metres of a pair of squares; on smaller ones fast robots seem to r
 
 @dataclass(frozen=True)
 class Camera:
-    """Where it stands: metres away, degrees up and around, and the height it looks at."""
+    """Where it stands: metres away, degrees up and around, and the height at the centre of the picture."""
 
     distance: float
     height: float
@@ -40,8 +41,8 @@ class Camera:
 _CHEETAH = Camera(2.9, 0.5)
 CAMERAS: Mapping[str, Camera] = {
     "HalfCheetah": _CHEETAH,
-    environment_name(CHEETAH_VEL): _CHEETAH,
-    environment_name(BACKFLIP_CHEETAH): _CHEETAH,
+    environment_name(str(CHEETAH_VEL.env_id)): _CHEETAH,
+    environment_name(str(BACKFLIP.env_id)): _CHEETAH,
     "Hopper": Camera(3.1, 0.82),
     "Walker2d": Camera(3.1, 0.82),
     "Ant": Camera(4.6, 0.35, elevation=-28.0, azimuth=65.0),
@@ -58,8 +59,7 @@ class RobotView:
     """Pictures of a MuJoCo simulation, from a camera that follows its first body."""
 
     def __init__(self, model: Any, data: Any, camera: Camera, size: tuple[int, int]) -> None:
-        import mujoco
-
+        mujoco = import_mujoco()
         self._size = size
         width, height = (round(FINER * side) for side in size)
         self._model, self._data, self._camera = _lit(model, camera, width, height), data, camera
@@ -76,9 +76,9 @@ class RobotView:
 
     def __call__(self) -> Image:
         """The simulation as it is now."""
-        import mujoco
         from PIL import Image as Picture
 
+        mujoco = import_mujoco()
         x, y, _ = self._data.xpos[1]
         self._eye.lookat[:] = x, y, self._camera.height
         self._context.make_current()
@@ -96,8 +96,7 @@ class RobotView:
 
     def _cast_shadows(self) -> None:
         """Flatten a grey copy of every limb onto the floor, along the light: half the time of OpenGL's shadow maps."""
-        import mujoco
-
+        mujoco = import_mujoco()
         scene, limbs = self._scene, self._scene.ngeom
         for limb in scene.geoms[:limbs]:
             if limb.type == mujoco.mjtGeom.mjGEOM_PLANE:
@@ -117,8 +116,7 @@ class RobotView:
 
 def _lit(model: Any, camera: Camera, width: int, height: int) -> Any:
     """A copy of the model in daylight, on an endless floor."""
-    import mujoco
-
+    mujoco = import_mujoco()
     lit = copy.copy(model)
     visual = lit.vis
     visual.global_.offwidth, visual.global_.offheight = width, height

@@ -1,26 +1,35 @@
-"""Making an environment, or one clear line about why it cannot be made."""
+"""An environment of Gymnasium, or one clear line about why it cannot be made."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import gymnasium
-
+from himatch._runtime.extras import installed
 from himatch.errors import HimatchError, SimulationError, one_line
+from himatch.tasks.physics import import_gymnasium
+from himatch.tasks.registration import register_environments
 
-MakeEnv = Callable[[], gymnasium.Env[Any, Any]]
+if TYPE_CHECKING:
+    from gymnasium import Env
+
+MakeEnv = Callable[[], "Env[Any, Any]"]
+"""Makes one environment."""
 
 
 def make_environment(
     env_id: str, settings: Mapping[str, Any], horizon: int | None = None, *, otherwise: str = ""
-) -> gymnasium.Env[Any, Any]:
+) -> Env[Any, Any]:
     """Gymnasium's environment of that id, with ``horizon`` as its time limit in place of its own.
 
     ``otherwise`` ends the message about an unknown id with what else the caller could do.
     """
+    gymnasium = import_gymnasium(f"the environment {env_id}")
+    register_environments()
     try:
-        return gymnasium.make(env_id, max_episode_steps=horizon, disable_env_checker=True, **settings)
+        env: Env[Any, Any] = gymnasium.make(env_id, max_episode_steps=horizon, disable_env_checker=True, **settings)
+        return env
     except gymnasium.error.Error as reason:
         raise SimulationError(
             f"Gymnasium cannot make {env_id!r} ({one_line(reason)}); import the package that registers it first "
@@ -32,14 +41,34 @@ def make_environment(
         raise SimulationError(f"{env_id} does not take the settings {dict(settings)}: {reason}") from None
 
 
-def made(make: MakeEnv, name: str) -> gymnasium.Env[Any, Any]:
+def made(make: MakeEnv, name: str) -> Env[Any, Any]:
     """The environment, or one clear line about what making it raised."""
+    gymnasium = import_gymnasium(f"the environment of {name}")
     try:
         env = make()
     except HimatchError:
         raise
     except Exception as reason:
         raise SimulationError(f"the environment of {name} cannot be made: {one_line(reason)}") from reason
-    if not isinstance(env, gymnasium.Env):
+    fits = isinstance(env, gymnasium.Env)
+    if not fits:
         raise SimulationError(f"what should make the environment of {name} gave {type(env).__name__}, no gymnasium.Env")
     return env
+
+
+def environment_spec(env_id: str, settings: Mapping[str, Any]) -> str | None:
+    """An environment as Gymnasium's JSON; ``None`` where Gymnasium is not installed, or does not know the id."""
+    if not installed("gymnasium"):
+        return None
+    gymnasium = import_gymnasium(f"the environment {env_id}")
+    register_environments()
+    try:
+        spec = copy.deepcopy(gymnasium.spec(env_id))  # the registry's own must not change
+    except gymnasium.error.Error:
+        return None
+    spec.kwargs.update(settings)
+    try:
+        text: str = spec.to_json()
+    except (TypeError, ValueError):  # registered with a class or function instead of its name, which no file can hold
+        return None
+    return text

@@ -19,7 +19,7 @@ HALFCHEETAH = Task(
     reference_returns=(-280.178953, 12135.0),
 )
 
-# The paper's own cheetahs; himatch.simulation makes their environments known to Gymnasium.
+# The paper's own cheetahs; himatch.tasks.registration makes their environments known to Gymnasium.
 CHEETAH_VEL = replace(
     HALFCHEETAH, name="cheetah-vel", env_id="himatch/CheetahVel-v0", horizon=200, reference_returns=None
 )

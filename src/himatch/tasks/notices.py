@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from himatch._runtime.extras import installed
 from himatch.errors import note
 from himatch.tasks.physics import import_mujoco
 
@@ -32,6 +33,9 @@ def quiet_loading() -> Iterator[None]:
     MuJoCo would print the notice and append it to MUJOCO_LOG.TXT in the current folder, once a model. Other warnings
     go to the handler that was there before, else to Python's warnings.
     """
+    if not installed("mujoco"):
+        yield
+        return
     mujoco = import_mujoco()
     global _loading, _previous
     with _lock:
@@ -39,7 +43,7 @@ def quiet_loading() -> Iterator[None]:
             _previous = mujoco.get_mju_user_warning()
             mujoco.set_mju_user_warning(_keep)
         _loading += 1
-    heard: list[str] = []
+    passed_on: list[str] = []
     try:
         yield
     finally:
@@ -47,10 +51,10 @@ def quiet_loading() -> Iterator[None]:
             _loading -= 1
             previous = _previous
             if _loading == 0:
-                heard, _others[:] = list(_others), []
+                passed_on, _others[:] = list(_others), []
                 if mujoco.get_mju_user_warning() is _keep:  # an environment may have installed its own
                     mujoco.set_mju_user_warning(previous)
-    for text in heard:
+    for text in passed_on:
         if previous is not None:
             previous(text)
         else:

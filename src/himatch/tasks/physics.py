@@ -1,4 +1,4 @@
-"""MuJoCo, imported so that only drawing depends on OpenGL."""
+"""MuJoCo and Gymnasium, which come with the extra ``sim``; of MuJoCo only drawing depends on OpenGL."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ import os
 from importlib import import_module
 from typing import Any
 
+from himatch._runtime.extras import import_extra, installed
+from himatch.errors import SimulationError
+
 OPENGL_VARIABLE = "MUJOCO_GL"  # MuJoCo's own; it reads it while it is imported
 OPENGL_OFF = ("disable", "disabled", "off", "false", "0")
+
+
+def import_gymnasium(purpose: str) -> Any:
+    """The module ``gymnasium``; ``purpose`` says in the error what needs it."""
+    return import_extra("gymnasium", "sim", purpose, SimulationError)
 
 
 def import_mujoco() -> Any:
     """The module ``mujoco``, also where MUJOCO_GL names an OpenGL that is not here.
 
-    MuJoCo then refuses to be imported at all, though simulating needs no OpenGL. What draws looks for one itself
-    (``himatch.simulation.opengl``), and says so if there is none.
+    MuJoCo then refuses to be imported at all, though simulating needs no OpenGL. ``himatch.simulation.opengl`` finds
+    one for drawing, and says so if there is none.
     """
+    if not installed("mujoco"):
+        import_extra("mujoco", "sim", "simulating", SimulationError)
     try:
         return import_module("mujoco")
     except Exception:  # what it raises depends on which part of that OpenGL is missing

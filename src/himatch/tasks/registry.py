@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Any
 
+from himatch._runtime.extras import installed
 from himatch.errors import TaskError, note
 from himatch.tasks.imports import import_code
 from himatch.tasks.locomotion import LOCOMOTION
+from himatch.tasks.physics import import_gymnasium
+from himatch.tasks.spaces import environment_facts
 from himatch.tasks.task import FeatureSource, Task
 
 ENTRY_POINT_GROUP = "himatch.tasks"
@@ -39,8 +42,6 @@ def register_task(
     again replaces the task.
     """
     if env_id is not None and (observation_width is None or action_width is None or horizon is None):
-        from himatch.tasks.spaces import environment_facts  # making an environment is the only thing that needs it
-
         facts = environment_facts(env_id, env_kwargs or {})
         observation_width = observation_width or facts.observation_width
         action_width = action_width or facts.action_width
@@ -101,10 +102,14 @@ def environment_name(env_id: str) -> str:
 
 
 def has_versions(env_id: str) -> bool:
-    """Whether Gymnasium knows several versions of this environment; physics and rewards differ between them."""
-    import gymnasium
+    """Whether there are several versions of this environment; physics and rewards differ between them.
 
-    return sum(environment_name(known) == environment_name(env_id) for known in gymnasium.registry) > 1
+    Gymnasium knows. Where it is not installed, an id that ends in another version than v0 had others before it.
+    """
+    if not installed("gymnasium"):
+        return environment_name(env_id) != env_id and not env_id.endswith("-v0")
+    registry = import_gymnasium("the list of environments").registry
+    return sum(environment_name(known) == environment_name(env_id) for known in registry) > 1
 
 
 def import_tasks(*modules: str) -> None:

@@ -1,18 +1,21 @@
-"""Reading widths and ranges off Gymnasium spaces; himatch handles continuous vectors only."""
+"""Widths and ranges of Gymnasium spaces; himatch handles continuous vectors only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
 
 from himatch.errors import HimatchError, SimulationError, TaskError
 from himatch.tasks.environments import made, make_environment
 from himatch.tasks.notices import quiet_loading
+from himatch.tasks.physics import import_gymnasium
+
+if TYPE_CHECKING:
+    import gymnasium
 
 FLATTENED = (
     "gymnasium.wrappers.FlattenObservation makes one of a Dict of observations, whose keys it takes in the space's "
@@ -33,15 +36,16 @@ class EnvironmentFacts:
 
 def vector_width(space: gymnasium.Space[Any], what: str) -> int:
     """Width of a continuous vector space; anything else is refused by name."""
-    if not isinstance(space, gymnasium.spaces.Box):
+    spaces = import_gymnasium("a space").spaces
+    if not isinstance(space, spaces.Box):
         reason = refusal(what, f"a {type(space).__name__} space")
-        raise TaskError(f"{reason}; {FLATTENED}") if isinstance(space, gymnasium.spaces.Dict) else reason
-    if len(space.shape) != 1:
-        kind = "pixels" if len(space.shape) == 3 else f"an array of shape {space.shape}"
-        raise refusal(what, kind)
-    if not np.issubdtype(space.dtype, np.floating):
-        raise refusal(what, f"integers ({space.dtype})")
-    return int(space.shape[0])
+        raise TaskError(f"{reason}; {FLATTENED}") if isinstance(space, spaces.Dict) else reason
+    shape, dtype = tuple(space.shape or ()), np.dtype(space.dtype)
+    if len(shape) != 1:
+        raise refusal(what, "pixels" if len(shape) == 3 else f"an array of shape {shape}")
+    if not np.issubdtype(dtype, np.floating):
+        raise refusal(what, f"integers ({dtype})")
+    return int(shape[0])
 
 
 def refusal(what: str, kind: str, error: type[HimatchError] = TaskError) -> HimatchError:
@@ -59,8 +63,8 @@ def environment_facts(env_id: str, env_kwargs: Mapping[str, Any]) -> Environment
     try:
         observation_width = vector_width(env.observation_space, f"the observation of {env_id}")
         action_width = vector_width(env.action_space, f"the action of {env_id}")
-        assert isinstance(env.action_space, gymnasium.spaces.Box)
-        low, high = env.action_space.low, env.action_space.high
+        space: Any = env.action_space  # a Box, or it would have been refused
+        low, high = space.low, space.high
         bounded = bool(np.isfinite(low).all() and np.isfinite(high).all())
         return EnvironmentFacts(
             observation_width,

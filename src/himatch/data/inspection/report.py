@@ -1,22 +1,19 @@
-"""What a dataset holds, as numbers: the content of ``himatch data inspect``."""
+"""What a dataset holds, as numbers, and the tables that show them: the content of ``himatch data inspect``."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from io import StringIO
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from himatch.data import TrajectoryDataset
-from himatch.data.split import ranked_groups
-from himatch.errors import DataError, HimatchError
-from himatch.statistics.bins import Bins
-from himatch.statistics.features import feature_names, resolve_feature
-from himatch.tasks.locomotion import LOCOMOTION
-from himatch.tasks.registry import environment_name, has_versions
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
 
 GROUP_SIZE = 5  # episodes in each of best, middle and worst, as in the paper's figure
+MOST_FEATURES = 24
+TEXT_WIDTH = 100
+_LEVELS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
@@ -78,130 +75,85 @@ class DatasetReport:
 
     def __repr__(self) -> str:
         """The tables of ``himatch data inspect``."""
-        from himatch.data.inspection.table import as_text  # which shows reports
+        text = StringIO()
+        show_report(self, Console(width=TEXT_WIDTH, file=text, color_system=None, force_jupyter=False))
+        return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
-        return as_text(self)
+
+def show_report(report: DatasetReport, console: Console) -> None:
+    """Print the report."""
+    console.print(render(report))
 
 
-def inspect_dataset(
-    dataset: TrajectoryDataset, features: tuple[str, ...] | None = None, *, warnings: tuple[str, ...] = ()
-) -> DatasetReport:
-    """Summarise a dataset: sizes, returns, lengths, and the range and spread of every named feature."""
-    if len(dataset) == 0:
-        raise HimatchError("there are no episodes to inspect")
-    task, lengths = dataset.task, dataset.lengths
-    groups = _groups(dataset)
-    reports: list[FeatureReport] = []
-    failed: dict[str, str] = {}
-    for name in features or feature_names(task, has_rewards=dataset.has_rewards) or ("state",):
-        try:
-            reports += _feature_reports(dataset, name, groups)
-        except DataError as reason:
-            if features:
-                raise
-            failed[name] = str(reason)  # nobody has asked for this one; the others are shown
-    returns = _spread(dataset.returns) if dataset.has_rewards else None
-    normalized = None
-    if returns is not None and task.reference_returns is not None:
-        normalized = {key: task.normalized_return(value) or 0.0 for key, value in returns.items() if key != "std"}
-    labels: dict[str, int] = {}
-    for label in dataset.labels:
-        if label is not None:
-            labels[label] = labels.get(label, 0) + 1
-    return DatasetReport(
-        source=dataset.source,
-        task=task.name,
-        env_id=dataset.env_id,
-        content_hash=dataset.content_hash,
-        episodes=len(dataset),
-        steps=dataset.steps,
-        observation_width=dataset.observation_width,
-        action_width=dataset.action_width,
-        observation_names=list(dataset.observation_names),
-        action_names=list(dataset.action_names),
-        megabytes=_megabytes(dataset),
-        lengths=_spread(lengths),
-        terminated=int(dataset.terminated.sum()),
-        labels=labels,
-        unlabelled=len(dataset) - sum(labels.values()),
-        returns=returns,
-        normalized_returns=normalized,
-        sorted_returns=np.sort(dataset.returns).tolist() if dataset.has_rewards else None,
-        groups=groups,
-        features=reports,
-        failed=failed,
-        warnings=[*warnings, *failed.values(), *_remarks(dataset, reports)],
+def render(report: DatasetReport) -> Group:
+    """The report as something rich prints."""
+    parts: list[Table | Text] = [_overview(report), _features(report)]
+    parts += [Text.assemble(("! ", "bold yellow"), (warning, "yellow")) for warning in report.warnings]
+    return Group(*parts)
+
+
+def sparkline(weights: list[float]) -> str:
+    """A histogram in one line; bins with anything in them never vanish."""
+    top = max(weights)
+    return "".join(_LEVELS[0 if w == 0 else max(1, round(w / top * 8))] for w in weights)
+
+
+def _overview(report: DatasetReport) -> Table:
+    table = Table(title="dataset", title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+
+    def numbers(values: dict[str, float], digits: int) -> str:
+        return "   ".join(f"{key} {values[key]:,.{digits}f}" for key in ("min", "median", "mean", "max"))
+
+    table.add_row("source", report.source)
+    table.add_row("task", report.task + (f" (recorded in {report.env_id})" if report.env_id else ""))
+    table.add_row("episodes", f"{report.episodes:,}")
+    table.add_row(
+        "steps",
+        f"{report.steps:,}   ({report.observation_width} observations, {report.action_width} actions a step, "
+        f"{report.megabytes:,.1f} MB)",
     )
+    for what, names in (("observations", report.observation_names), ("actions", report.action_names)):
+        if names:
+            table.add_row(what, _shown(names, MOST_FEATURES))
+    table.add_row("lengths", numbers(report.lengths, 0))
+    table.add_row("ended by", f"termination {report.terminated:,}   truncation {report.episodes - report.terminated:,}")
+    if report.returns is not None:
+        table.add_row("returns", numbers(report.returns, 1))
+    if report.normalized_returns is not None:
+        table.add_row("D4RL score", numbers(report.normalized_returns, 1))
+    if report.labels:
+        shown = [f"{label} ({count})" for label, count in sorted(report.labels.items())]
+        without = f"   without a label {report.unlabelled:,}" if report.unlabelled else ""
+        table.add_row("labels", _shown(shown, 12) + without)
+    table.add_row("sha256", report.content_hash[:16])
+    return table
 
 
-def _groups(dataset: TrajectoryDataset) -> dict[str, list[int]]:
-    """Best, middle and worst episodes by return, where there are enough of them."""
-    if not dataset.has_rewards or len(dataset) < 3 * GROUP_SIZE:
-        return {}
-    return {name: episodes.tolist() for name, episodes in ranked_groups(dataset.returns, GROUP_SIZE).items()}
+def _shown(names: list[str], most: int) -> str:
+    return ", ".join(names[:most]) + (f", ... {len(names)} in all" if len(names) > most else "")
 
 
-def _feature_reports(dataset: TrajectoryDataset, name: str, groups: dict[str, list[int]]) -> list[FeatureReport]:
-    feature = resolve_feature(name, dataset.task)
-    episodes = [feature(trajectory) for trajectory in dataset]
-    columns = feature.names(episodes[0].shape[1])
-    bins = Bins.fit(episodes)
-    everything = np.concatenate(episodes)
-    means = np.array([phi.mean(axis=0, dtype=np.float64) for phi in episodes])
-    histograms = {"all": bins.histogram(everything)}
-    for group, chosen in groups.items():
-        histograms[group] = bins.histogram(np.concatenate([episodes[i] for i in chosen]))
-    reports = []
-    for i, column in enumerate(columns):
-        values = everything[:, i]
-        low, high = np.quantile(values, [0.01, 0.99])
-        reports.append(
-            FeatureReport(
-                column,
-                float(values.min()),
-                float(low),
-                float(values.mean(dtype=np.float64)),
-                float(values.std(dtype=np.float64)),
-                float(high),
-                float(values.max()),
-                float(means[:, i].std()),
-                bins.edges[i].tolist(),
-                {group: histogram[i].tolist() for group, histogram in histograms.items()},
-            )
-        )
-    return reports
+def _features(report: DatasetReport) -> Table:
+    table = Table(
+        title="features", title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    table.add_column("feature", no_wrap=True)
+    for name in ("min", "mean", "max", "std", "of means"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("all steps", no_wrap=True, overflow="crop")
+    for feature in report.features[:MOST_FEATURES]:
+        numbers = (feature.minimum, feature.mean, feature.maximum, feature.std, feature.spread)
+        table.add_row(feature.name, *map(_number, numbers), sparkline(feature.distributions["all"]))
+    for name in report.failed:  # why is among the warnings below
+        table.add_row(name, "failed")
+    if len(report.features) > MOST_FEATURES:
+        table.add_row(f"... {len(report.features) - MOST_FEATURES} more (--json has them all)")
+    return table
 
 
-def _spread(values: NDArray[Any]) -> dict[str, float]:
-    return {
-        "min": float(values.min()),
-        "median": float(np.median(values)),
-        "mean": float(values.mean()),
-        "max": float(values.max()),
-        "std": float(values.std()),
-    }
-
-
-def _megabytes(dataset: TrajectoryDataset) -> float:
-    width = dataset.observation_width + dataset.action_width + int(dataset.has_rewards)
-    return float(round(dataset.steps * width * 4 / 1e6, 1))
-
-
-def _remarks(dataset: TrajectoryDataset, reports: list[FeatureReport]) -> list[str]:
-    """What a user should know before training on this."""
-    task, remarks = dataset.task, []
-    if not dataset.has_rewards:
-        remarks.append("no rewards: returns, DT on rewards and the paper's split are not available")
-    if dataset.env_id is None and task.env_id is not None and has_versions(task.env_id):
-        remarks.append(
-            f"the source does not say which version of {environment_name(task.env_id)} it was recorded in"
-            + (" (D4RL's own files: v2-era physics, nearest today v4)" if task in LOCOMOTION else "")
-        )
-    if len(dataset) < 15:
-        remarks.append(f"{len(dataset)} episodes are too few for the paper's split, which needs 15")
-    remarks += [
-        f"feature {report.name} is constant; it cannot tell behaviours apart"
-        for report in reports
-        if report.minimum == report.maximum
-    ]
-    return remarks
+def _number(value: float) -> str:
+    if value == 0 or 1e-2 <= abs(value) < 1e4:
+        return f"{value:.2f}"
+    return f"{value:.1e}"

@@ -17,7 +17,7 @@ import pytest
 import himatch as hm
 from himatch.datagen import RECIPES, make_dataset
 from himatch.datagen.cache import cache_folder, cached_dataset, list_datasets
-from himatch.datagen.recipes import Part, Recipe
+from himatch.datagen.recipes import Recipe, RecipePart
 from himatch.datagen.sampled_experts import SampledExpert
 from himatch.datagen.slots import Meter, even_slots, reset_seeds
 from himatch.experts.expert import write_family
@@ -28,10 +28,10 @@ from himatch.simulation import make_simulator
 def tiny(bundled: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Small recipes under the real names, quick enough to be made by name."""
     small = {
-        "hopper-medium": Recipe("hopper-medium", "hopper", (Part("hopper-medium", 3),)),
-        "hopper-expert": Recipe("hopper-expert", "hopper", (Part("hopper-expert", 2, "hop"),)),
+        "hopper-medium": Recipe("hopper-medium", "hopper", (RecipePart("hopper-medium", 3),)),
+        "hopper-expert": Recipe("hopper-expert", "hopper", (RecipePart("hopper-expert", 2, "hop"),)),
     }
-    for module in ("datagen.recipes", "data.sources", "datagen.cache"):
+    for module in ("datagen.recipes", "datagen.cache"):
         monkeypatch.setattr(f"himatch.{module}.RECIPES", small)
     return bundled
 

@@ -14,7 +14,7 @@ import pytest
 
 import himatch as hm
 from himatch.datagen import collect_dataset, make_dataset
-from himatch.datagen.stable_baselines import load_sb3_agent
+from himatch.datagen.stable_baselines import load_sb3_policy
 from himatch.tasks import registry
 
 POLICIES = """
@@ -332,10 +332,10 @@ def test_the_normalizer_is_found_or_named(zoo: Path, tmp_path: Path) -> None:
     alone = tmp_path / "agents" / "SAC.zip"
     alone.parent.mkdir()
     alone.write_bytes((zoo / "SAC.zip").read_bytes())
-    assert load_sb3_agent(alone).normalizer is None
-    assert load_sb3_agent(alone, zoo / "Hopper-v5" / "vecnormalize.pkl").normalizer is not None
+    assert load_sb3_policy(alone).normalizer is None
+    assert load_sb3_policy(alone, zoo / "Hopper-v5" / "vecnormalize.pkl").normalizer is not None
     (alone.parent / "vecnormalize.pkl").write_bytes((zoo / "Hopper-v5" / "vecnormalize.pkl").read_bytes())
-    assert load_sb3_agent(alone).normalizer is not None
+    assert load_sb3_policy(alone).normalizer is not None
 
 
 def test_an_agent_for_another_task_is_refused(zoo: Path, tmp_path: Path) -> None:
@@ -348,15 +348,15 @@ def test_damaged_agents_are_refused(zoo: Path, tmp_path: Path) -> None:
     whole = (zoo / "PPO.zip").read_bytes()
     bad.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(hm.HimatchError, match=r"bad.zip: cannot be read, the file is damaged"):
-        load_sb3_agent(bad)
+        load_sb3_policy(bad)
     with zipfile.ZipFile(bad, "w") as archive:
         archive.writestr("weights", "1")
     with pytest.raises(hm.HimatchError, match="no Stable-Baselines3 agent"):
-        load_sb3_agent(bad)
+        load_sb3_policy(bad)
     with zipfile.ZipFile(bad, "w") as archive:
         archive.writestr("data", "{}")
     with pytest.raises(hm.HimatchError, match="no algorithm of Stable-Baselines3 loads it"):
-        load_sb3_agent(bad)
+        load_sb3_policy(bad)
 
 
 def test_damaged_normalizers_are_refused(zoo: Path, tmp_path: Path) -> None:
@@ -364,16 +364,16 @@ def test_damaged_normalizers_are_refused(zoo: Path, tmp_path: Path) -> None:
     for content, message in ((b"junk", "damaged"), (pickle.dumps([1]), "holds a list, not a VecNormalize")):
         bad.write_bytes(content)
         with pytest.raises(hm.HimatchError, match=message):
-            load_sb3_agent(zoo / "PPO.zip", bad)
+            load_sb3_policy(zoo / "PPO.zip", bad)
     with pytest.raises(hm.HimatchError, match="there is no such file"):
-        load_sb3_agent(zoo / "PPO.zip", tmp_path / "nowhere.pkl")
+        load_sb3_policy(zoo / "PPO.zip", tmp_path / "nowhere.pkl")
 
 
 def test_without_stable_baselines_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "agent.zip").touch()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(hm.HimatchError, match=r"himatch\[sb3\]"):
-        load_sb3_agent(tmp_path / "agent.zip")
+        load_sb3_policy(tmp_path / "agent.zip")
 
 
 def test_a_policy_that_leaves_is_told_as_one_that_fails(tmp_path: Path) -> None:

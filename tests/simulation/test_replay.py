@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from himatch.errors import HimatchWarning, SimulationError
 from himatch.simulation import make_simulator, record
-from himatch.simulation.replay import Replay, Stage
+from himatch.simulation.replay import Playback, Replay
 from himatch.simulation.views import CAMERAS, camera_of
 from himatch.tasks import Task, get_task
 from himatch.tasks.locomotion import LOCOMOTION
@@ -35,15 +35,17 @@ def test_the_states_are_those_of_the_episode(task: str, monkeypatch: pytest.Monk
     painted(monkeypatch)
     episode = random_episode(get_task(task), 7)
     last = min(STEPS, len(episode)) - 1
-    with Replay(get_task(task), 7).open((32, 24)) as stage:
+    with Replay(get_task(task), 7).open((32, 24)) as playback:
         seen: list[NDArray[np.float32]] = []
 
         def look() -> NDArray[np.uint8]:
-            inner: Any = stage.env.unwrapped
+            inner: Any = playback.env.unwrapped
             seen.append(inner._get_obs().astype(np.float32))
             return np.zeros((24, 32, 3), np.uint8)
 
-        steps = [step for step, _ in Stage(stage.env, look, stage.seed, stage.name).play(episode, [0, 3, last])]
+        steps = [
+            step for step, _ in Playback(playback.env, look, playback.seed, playback.name).play(episode, [0, 3, last])
+        ]
     assert steps == [0, 3, last]
     np.testing.assert_array_equal(np.array(seen), episode.observations[[0, 3, last]])
 
@@ -51,16 +53,16 @@ def test_the_states_are_those_of_the_episode(task: str, monkeypatch: pytest.Monk
 def test_an_environment_that_does_not_repeat_itself_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     painted(monkeypatch)
     episode = random_episode(get_task("hopper"), 7)
-    with Replay(get_task("hopper"), 8).open((32, 24)) as stage, pytest.warns(HimatchWarning, match="from step 0 on"):
-        assert len(list(stage.play(episode, range(3)))) == 3
+    with Replay(get_task("hopper"), 8).open((32, 24)) as playback, pytest.warns(HimatchWarning, match="from step 0 on"):
+        assert len(list(playback.play(episode, range(3)))) == 3
 
 
 @pytest.mark.parametrize(("task", "dt"), [("halfcheetah", 0.05), ("hopper", 0.008), ("walker2d", 0.008), ("ant", 0.05)])
 def test_time(task: str, dt: float, monkeypatch: pytest.MonkeyPatch) -> None:
     painted(monkeypatch)
-    with Replay(get_task(task), 0).open((32, 24)) as stage:
-        assert stage.dt == pytest.approx(dt)
-        view = stage.view
+    with Replay(get_task(task), 0).open((32, 24)) as playback:
+        assert playback.dt == pytest.approx(dt)
+        view = playback.view
     assert isinstance(view, PaintedView)
 
 
@@ -68,9 +70,9 @@ def test_graphics_memory_is_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     painted(monkeypatch)
     closed: list[object] = []
     monkeypatch.setattr(PaintedView, "close", lambda view: closed.append(view))
-    with Replay(get_task("hopper"), 0).open((32, 24)) as stage:
+    with Replay(get_task("hopper"), 0).open((32, 24)) as playback:
         assert not closed
-        view = stage.view
+        view = playback.view
     assert closed == [view]
 
 
@@ -114,9 +116,9 @@ def lamp(**settings: Any) -> Replay:
 
 def test_an_environment_that_draws_itself() -> None:
     episode = Trajectory(np.array([[0.0], [0.2], [1.0]]), np.array([[0.2], [1.0], [0.0]]))
-    with lamp(render_mode="rgb_array").open((640, 480)) as stage:
-        assert stage.dt == pytest.approx(0.05)
-        drawn = {step: (image.shape, int(image[0, 0, 0])) for step, image in stage.play(episode, [0, 1, 2])}
+    with lamp(render_mode="rgb_array").open((640, 480)) as playback:
+        assert playback.dt == pytest.approx(0.05)
+        drawn = {step: (image.shape, int(image[0, 0, 0])) for step, image in playback.play(episode, [0, 1, 2])}
     assert drawn == {0: ((10, 20, 3), 0), 1: ((10, 20, 3), 51), 2: ((10, 20, 3), 255)}
 
 
@@ -127,8 +129,8 @@ def test_a_registered_one_is_made_again_so_that_it_draws(monkeypatch: pytest.Mon
         Replay(Task(name="lamp", horizon=9, env_id="Lamp-v0"), 0),
         Replay(Task(name="lamp", horizon=9), 0, lambda: gymnasium.make("Lamp-v0")),
     ):
-        with replay.open((640, 480)) as stage:
-            assert stage.first().shape == (10, 20, 3)
+        with replay.open((640, 480)) as playback:
+            assert playback.first().shape == (10, 20, 3)
 
 
 def broken(*args: Any, **settings: Any) -> Any:
@@ -150,9 +152,9 @@ def test_one_that_fails_is_one_line(monkeypatch: pytest.MonkeyPatch, method: str
     episode = Trajectory(np.zeros((2, 1)), np.zeros((2, 1)))
     with (
         pytest.raises(SimulationError, match=r"^[^\n]*RuntimeError: motor bus down[^\n]*$"),
-        lamp(render_mode="rgb_array").open((64, 48)) as stage,
+        lamp(render_mode="rgb_array").open((64, 48)) as playback,
     ):
-        list(stage.play(episode, [0, 1]))
+        list(playback.play(episode, [0, 1]))
 
 
 def shadow() -> Any:
@@ -189,15 +191,15 @@ from himatch.tasks import get_task
 
 pictures = {}
 for task in sys.argv[2:]:
-    with Replay(get_task(task), 0).open((160, 120)) as stage:
-        pictures[task] = stage.first()
-        inner = stage.env.unwrapped
+    with Replay(get_task(task), 0).open((160, 120)) as playback:
+        pictures[task] = playback.first()
+        inner = playback.env.unwrapped
         start = inner.data.qpos.copy()
         for place, metres in (("far", 115 * TILE), ("farther", 115.3 * TILE)):
             state = start.copy()
             state[0] += metres
             inner.set_state(state, inner.data.qvel.copy())
-            pictures[f"{task}-{place}"] = stage.view()
+            pictures[f"{task}-{place}"] = playback.view()
 np.savez(sys.argv[1], **pictures)
 """
 
