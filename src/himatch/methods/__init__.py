@@ -23,7 +23,7 @@ from himatch.methods.dtx import DTAE, DTCPC, DTE2E
 from himatch.methods.focal import FOCAL
 from himatch.methods.gdt import BC, CDT, DT, GoalDT, MomentsDT
 from himatch.methods.metabc import MetaBC
-from himatch.methods.registry import METHODS, make_method, method_from_spec, method_spec
+from himatch.methods.registry import METHODS, check_method, make_method, method_from_spec, method_spec
 
 __all__ = [
     "BC",
@@ -40,6 +40,7 @@ __all__ = [
     "MetaBC",
     "Method",
     "MomentsDT",
+    "check_method",
     "make_method",
     "method_from_spec",
     "method_spec",

@@ -30,6 +30,14 @@ def make_method(name: str, **settings: Any) -> Method:
     return METHODS[name](**settings)
 
 
+def check_method(method: object) -> None:
+    """Refuse what is no method, such as its name or its class."""
+    if not isinstance(method, Method):
+        raise HimatchError(
+            f"train takes a method such as himatch.CDT(...) or himatch.make_method(NAME), got {method!r}"
+        )
+
+
 def method_spec(method: Method) -> dict[str, Any]:
     """Plain JSON values for a checkpoint."""
     return {"name": method.name, **{f.name: getattr(method, f.name) for f in fields(method)}}

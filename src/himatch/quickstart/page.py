@@ -6,14 +6,13 @@ import base64
 from html import escape
 from pathlib import Path
 
-from himatch._runtime.files import new_file, read_rows
+from himatch._runtime.files import new_file
 from himatch.evaluation.pictures import step_histograms
 from himatch.evaluation.result import MatchResult
 from himatch.policy import Policy
 from himatch.quickstart.findings import Findings
 from himatch.reproduce.report.document import block, document, figure
 from himatch.reproduce.report.figures.histograms import short_name
-from himatch.runs.folder import METRICS, seed_folder
 from himatch.viz.histogram_grid import HistogramPanel, RolloutLine, histogram_grid
 from himatch.viz.losses import LossCurve, loss_figure
 from himatch.viz.picture import Picture, picture
@@ -98,8 +97,7 @@ def _curves(findings: Findings) -> Picture:
 
 
 def _metrics(policy: Policy) -> list[dict[str, float]]:
-    path = seed_folder(policy.folder, policy.seeds[0]) / METRICS
-    return read_rows(path) if path.is_file() else []
+    return policy.run.folder.metrics(policy.seeds[0])
 
 
 def _film(film: Path | str) -> str:

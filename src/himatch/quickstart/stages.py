@@ -12,16 +12,16 @@ from rich.console import Console
 from rich.table import Table
 
 from himatch._runtime.progress import progress_bar
+from himatch.api import train
 from himatch.data import Split, load_dataset, paper_split
 from himatch.data.inspection import inspect_dataset, show_report
 from himatch.datagen import make_dataset
 from himatch.errors import HimatchError, HimatchWarning, SimulationError, note
 from himatch.evaluation.result import MatchResult
 from himatch.methods import BC, CDT
-from himatch.policy import Policy
+from himatch.policy import Policy, load
 from himatch.quickstart.findings import Entry, Findings
 from himatch.quickstart.page import write_page
-from himatch.runs.loader import load
 from himatch.targets import Target, demo, parse_target
 from himatch.training import configure, train
 
@@ -93,7 +93,7 @@ def _targets(split: Split) -> dict[str, Target]:
 def _match(policies: dict[str, Policy], targets: dict[str, Target]) -> Findings:
     """Every policy under nominal conditioning, as in the paper, and the CDTs under planned conditioning too."""
     entries = [Entry(name, policy, "nominal") for name, policy in policies.items()]
-    entries += [Entry(f"{e.name}, planned", e.policy, "planned") for e in entries if e.policy.statistic is not None]
+    entries += [Entry(f"{e.name}, planned", e.policy, "planned") for e in entries if e.policy.statistic.binned]
     found: dict[str, list[MatchResult]] = {}
     with warnings.catch_warnings(), progress_bar("rollouts", len(entries), unit="policies") as update:
         warnings.simplefilter("ignore", HimatchWarning)  # the table says what lies outside the data

@@ -17,7 +17,7 @@ from himatch._runtime.settings import whole
 from himatch.data import Split, TrajectoryDataset, check_split, random_split
 from himatch.data.packed import mapped_array
 from himatch.errors import DataError, HimatchError, note
-from himatch.methods import Method, method_spec
+from himatch.methods import Method, check_method, method_spec
 from himatch.methods.base import Stage
 from himatch.methods.batch import BatchSpec, Dims
 from himatch.methods.normalizers import Normalizers, ZScale
@@ -177,10 +177,7 @@ def make_plan(
 
     ``split`` and ``task`` are only checked here: what they say is in what ``read`` returns.
     """
-    if not isinstance(method, Method):
-        raise HimatchError(
-            f"train takes a method such as himatch.CDT(...) or himatch.make_method(NAME), got {method!r}"
-        )
+    check_method(method)
     model, config = configure(preset, method, **overrides)
     first, count = whole("seed", seed), whole("seeds", seeds)
     if count < 1 or first < 0:
