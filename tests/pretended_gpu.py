@@ -1,6 +1,6 @@
-"""CUDA's streams, graphs and random state played on a CPU, for what is recorded and replayed.
+"""CUDA's streams, graphs and random state played on a CPU, for what is captured and replayed.
 
-A pretended graph is a tape of the tensor operations that ran while it was recorded; a replay runs them again on the
+A pretended graph is a tape of the tensor operations that ran while it was captured; a replay runs them again on the
 same tensors and puts results where they were. So, as on a GPU, whatever Python decided or computed is frozen.
 """
 
@@ -34,7 +34,7 @@ class PretendedGraph:
                     was.copy_(now)
 
 
-class _Recorder(TorchDispatchMode):
+class _Tape(TorchDispatchMode):
     def __init__(self, graph: PretendedGraph) -> None:
         super().__init__()
         self.graph = graph
@@ -59,7 +59,7 @@ class PretendedGPU:
             "current_stream": lambda: _Stream(self, self._stream),
             "stream": self._on,
             "CUDAGraph": PretendedGraph,
-            "graph": self._recording,
+            "graph": self._capturing,
             "synchronize": lambda: self.events.append("synchronize"),
             "get_rng_state": lambda device: self.random.clone(),
             "set_rng_state": lambda state, device: self.random.copy_(state),
@@ -86,14 +86,14 @@ class PretendedGPU:
         self._stream = "main"
 
     @contextmanager
-    def _recording(self, graph: PretendedGraph, capture_error_mode: str) -> Iterator[None]:
-        self.events.append("recording")
+    def _capturing(self, graph: PretendedGraph, capture_error_mode: str) -> Iterator[None]:
+        self.events.append("capturing")
         if self.record_fails:
             yield
             raise RuntimeError(self.record_fails)
-        with _Recorder(graph):
+        with _Tape(graph):
             yield
-        self.events.append("recorded")
+        self.events.append("captured")
 
 
 class _Stream:

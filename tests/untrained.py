@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,10 @@ import torch
 
 import himatch as hm
 from himatch.data import named_split
-from himatch.methods.making import make_agent
 from himatch.policy import Policy
+from himatch.runs.run import Run
 from himatch.simulation import make_simulator, record
-from himatch.training.config import configure
-from himatch.training.job import Job
+from himatch.training import make_plan
 
 SMALL: dict[str, Any] = {"context": 5, "layers": 2, "width": 16}
 
@@ -23,18 +23,18 @@ def untrained(
     method: hm.methods.Method, data: hm.TrajectoryDataset, folder: Path, seeds: tuple[int, ...] = (0,), **model: Any
 ) -> Policy:
     """A policy whose weights are large enough that every token moves its actions."""
-    config = configure("cpu", method, **{**SMALL, **model})
-    job = Job.prepare(method, named_split(data, "none"), config, seeds, folder)
-    job.write()
-    with job.relabelled() as (z, _):
-        normalizers = job.normalizers(z)
-    agent = make_agent(method, config.model, job.widths, seeds)
+    settings = {"preset": "cpu", "device": "cpu", **SMALL, **model}
+    plan = replace(make_plan(method, lambda: named_split(data, "none"), out=folder, **settings), seeds=seeds)
+    plan.write()
+    with plan.relabelled() as (z, _):
+        normalizers = plan.normalizers(z)
+    agent = method.build(plan.model, plan.dims, seeds)
     generator = torch.Generator().manual_seed(sum(seeds) + 1)
     with torch.no_grad():
         for name, parameter in agent.named_parameters():
             around = 1.0 if "norm.weight" in name else 0.0
             parameter.copy_(around + 0.3 * torch.randn(parameter.shape, generator=generator))
-    return Policy(agent, normalizers, job.statistic, data.task, folder, job.describe())
+    return Policy(Run(plan.folder, plan.describe(), data.task, plan.statistic, normalizers), agent)
 
 
 def fallen_hoppers(seeds: range, spread: float = 1.0) -> list[hm.Trajectory]:

@@ -11,8 +11,8 @@ from torch.distributions import Normal, kl_divergence
 from torch.nn import functional
 
 import himatch as hm
-from himatch.methods.agent import Batch, Widths
-from himatch.methods.focal_agent import FOCALAgent
+from himatch.methods.batch import Batch, Dims
+from himatch.methods.focal.method import FOCALAgent
 from himatch.networks.transformer import ModelConfig
 from himatch.networks.values import ValueNetwork
 
@@ -27,19 +27,19 @@ def some(*shape: int, seed: int = 0) -> Tensor:
 @pytest.fixture
 def agent() -> FOCALAgent:
     """An agent whose every part differs from the others."""
-    made = FOCALAgent(METHOD, ModelConfig(context=1, layers=2, width=8, dropout=0.0), Widths(OBS, ACT, M, 50), (3, 4))
+    made = FOCALAgent(METHOD, ModelConfig(context=1, layers=2, width=8, dropout=0.0), Dims(OBS, ACT, M, 50), (3, 4))
     with torch.no_grad():
         for i, parameter in enumerate(made.targets.parameters()):
             parameter.add_(0.3 * some(*parameter.shape, seed=i))
         made.log_alpha.copy_(torch.tensor([math.log(2.0), math.log(5.0)]))
-    made.fix("encoder")
-    made.fix("behaviour")
+    made.freeze("encoder")
+    made.freeze("behaviour")
     return made
 
 
 @pytest.fixture
 def batch() -> Batch:
-    goes_on = torch.tensor([[[1.0]] * 5 + [[0.0]], [[0.0]] + [[1.0]] * 5])
+    continues = torch.tensor([[[1.0]] * 5 + [[0.0]], [[0.0]] + [[1.0]] * 5])
     return Batch(
         some(K, B, 1, OBS),
         torch.tanh(some(K, B, 1, ACT, seed=1)),
@@ -47,7 +47,7 @@ def batch() -> Batch:
         z=some(K, B, 1, M, seed=2),
         rewards=some(K, B, 1, seed=3),
         next_states=some(K, B, 1, OBS, seed=4),
-        goes_on=goes_on,
+        continues=continues,
         noise=some(K, B, 2 * ACT, seed=5),
     )
 
@@ -77,7 +77,7 @@ def by_hand(agent: FOCALAgent, batch: Batch) -> tuple[Tensor, Tensor]:
     assert batch.z is not None
     assert batch.rewards is not None
     assert batch.next_states is not None
-    assert batch.goes_on is not None
+    assert batch.continues is not None
     assert batch.noise is not None
     goals, losses = torch.zeros(K, B), torch.zeros(K)
     for k in range(K):
@@ -90,7 +90,7 @@ def by_hand(agent: FOCALAgent, batch: Batch) -> tuple[Tensor, Tensor]:
             penalty = alpha * kl_divergence(mine, clone).sum()
             action = torch.tanh(mine.mean + mine.stddev * next_noise)
             following = min(value(target, k, after, z, action) for target in agent.targets)  # type: ignore[type-var, arg-type]
-            goal = 0.1 * batch.rewards[k, b, 0] + 0.9 * batch.goes_on[k, b, 0] * (following - penalty)
+            goal = 0.1 * batch.rewards[k, b, 0] + 0.9 * batch.continues[k, b, 0] * (following - penalty)
             goals[k, b] = goal
             for critic in agent.critics:
                 losses[k] += (value(critic, k, state, z, batch.actions[k, b, 0]) - goal).square() / B  # type: ignore[arg-type]
@@ -121,7 +121,7 @@ def test_target_and_losses_by_hand(agent: FOCALAgent, batch: Batch) -> None:
     torch.testing.assert_close(reported, agent.losses(batch))
 
 
-def test_after_a_termination_nothing_comes_and_after_a_time_limit_it_goes_on(agent: FOCALAgent, batch: Batch) -> None:
+def test_after_a_termination_nothing_comes_and_after_a_time_limit_it_continues(agent: FOCALAgent, batch: Batch) -> None:
     assert batch.rewards is not None
     actions, penalty = torch.zeros(K, B, ACT), torch.full((K, B), 7.0)
     goals = agent.target(batch, actions, penalty)
@@ -141,7 +141,7 @@ def gradient_of(agent: FOCALAgent, loss: Tensor) -> dict[str, float]:
     return found
 
 
-def test_everything_learns_but_what_is_fixed(agent: FOCALAgent, batch: Batch) -> None:
+def test_everything_learns_but_what_is_frozen(agent: FOCALAgent, batch: Batch) -> None:
     learned = gradient_of(agent, agent.training_losses(batch)[0].sum())
     assert set(learned) == {"policy", "critics", "log_alpha"}
     assert min(learned.values()) > 0.0
@@ -181,7 +181,7 @@ def test_slow_critics_follow(agent: FOCALAgent) -> None:
 
 def test_it_begins_as_the_clone(agent: FOCALAgent, batch: Batch) -> None:
     assert agent.report(batch)["divergence"].min() > 0.0
-    agent.settle("behaviour", None)
+    agent.finish("behaviour", None)
     assert agent.report(batch)["divergence"].abs().max() < 1e-6
 
 

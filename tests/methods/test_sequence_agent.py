@@ -6,15 +6,14 @@ import pytest
 import torch
 
 from himatch.methods import make_method
-from himatch.methods.agent import Batch, Widths
-from himatch.methods.making import make_agent
+from himatch.methods.batch import Batch, Dims
 from himatch.networks.transformer import ModelConfig
 
 
 def test_encoders_see_all_places_of_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last states of an episode are in no window's first place."""
     context, seeds = 4, (0, 1)
-    agent = make_agent(make_method("dt-ae"), ModelConfig(context=context, width=8), Widths(1, 2, 16, 50), seeds)
+    agent = make_method("dt-ae").build(ModelConfig(context=context, width=8), Dims(1, 2, 16, 50), seeds)
     states = torch.arange(context, dtype=torch.float32).view(1, 1, context, 1).expand(len(seeds), 9, -1, -1)
     batch = Batch(states, torch.zeros(len(seeds), 9, context, 2), torch.zeros(len(seeds), 9, context).long())
     seen = []

@@ -1,4 +1,4 @@
-"""What a policy in use is told of histograms that training never showed."""
+"""Z of a policy in use is clipped to the training support: histograms that training never showed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from himatch.methods.normalizers import Normalizers
-from himatch.methods.support import fit_familiar
+from himatch.methods.support import fit_support
 
 BINS, HORIZON = 6, 40
 
@@ -22,7 +22,7 @@ def histograms(rng: np.random.Generator, lengths: list[int], dimensions: int = 1
 
 def fitted(z: np.ndarray, lengths: list[int]) -> Normalizers:
     one = torch.zeros(1)
-    return Normalizers(one, one, one, one, familiar=fit_familiar(z, np.array(lengths), BINS, HORIZON))
+    return Normalizers(one, one, one, one, support=fit_support(z, np.array(lengths), BINS, HORIZON))
 
 
 def times_of(lengths: list[int]) -> torch.Tensor:
@@ -33,21 +33,21 @@ def times_of(lengths: list[int]) -> torch.Tensor:
 def test_training_z_stay_as_they_are(dimensions: int) -> None:
     rng, lengths = np.random.default_rng(0), [40, 25, 31]
     z = histograms(rng, lengths, dimensions)
-    told = fitted(z, lengths).told(torch.from_numpy(z), times_of(lengths))
-    np.testing.assert_allclose(told, z, atol=1e-5)
+    clipped = fitted(z, lengths).clipped_z(torch.from_numpy(z), times_of(lengths))
+    np.testing.assert_allclose(clipped, z, atol=1e-5)
 
 
-def test_a_bin_that_training_never_visits_is_told_as_a_known_one() -> None:
+def test_a_bin_that_training_never_visits_is_clipped_to_known_ones() -> None:
     rng, lengths = np.random.default_rng(1), [40] * 5
     normalizers = fitted(histograms(rng, lengths, reach=4), lengths)
     strange = torch.zeros(3, BINS)
     strange[:, -1] = 1.0
-    told = normalizers.told(strange, torch.tensor([0]))
-    torch.testing.assert_close(told.sum(1), torch.ones(3))
-    torch.testing.assert_close(told[:, 4:], torch.zeros(3, 2), atol=1e-5, rtol=0)
+    clipped = normalizers.clipped_z(strange, torch.tensor([0]))
+    torch.testing.assert_close(clipped.sum(1), torch.ones(3))
+    torch.testing.assert_close(clipped[:, 4:], torch.zeros(3, 2), atol=1e-5, rtol=0)
 
 
-def test_what_is_known_depends_on_the_time() -> None:
+def test_the_support_depends_on_the_time() -> None:
     """Early z of training lie in the low bins, late ones in the high bins."""
     rng, lengths = np.random.default_rng(2), [40] * 8
     z = histograms(rng, lengths, reach=3)
@@ -55,26 +55,26 @@ def test_what_is_known_depends_on_the_time() -> None:
     z[late] = z[late][:, ::-1]
     normalizers = fitted(z, lengths)
     low, high = torch.eye(BINS)[0], torch.eye(BINS)[-1]
-    assert (normalizers.told(low, torch.tensor([0])) - low).abs().max() < 0.3
-    assert (normalizers.told(low, torch.tensor([30])) - low).abs().max() > 0.5
+    assert (normalizers.clipped_z(low, torch.tensor([0])) - low).abs().max() < 0.3
+    assert (normalizers.clipped_z(low, torch.tensor([30])) - low).abs().max() > 0.5
     both = torch.stack([low, high])
-    one_by_one = [normalizers.told(both, torch.tensor([t])) for t in (3, 35)]
-    together = normalizers.told(both.expand(2, 2, BINS), torch.tensor([[3], [35]]).expand(2, 2))
+    one_by_one = [normalizers.clipped_z(both, torch.tensor([t])) for t in (3, 35)]
+    together = normalizers.clipped_z(both.expand(2, 2, BINS), torch.tensor([[3], [35]]).expand(2, 2))
     torch.testing.assert_close(together, torch.stack(one_by_one))
 
 
-def test_a_training_that_is_shorter_than_the_horizon_knows_its_last_part_only() -> None:
+def test_past_the_longest_training_episode_its_last_part_holds() -> None:
     rng, lengths = np.random.default_rng(3), [7, 9]
     normalizers = fitted(histograms(rng, lengths), lengths)
     z = torch.from_numpy(histograms(rng, [1]))[0]
-    torch.testing.assert_close(normalizers.told(z, torch.tensor([39])), normalizers.told(z, torch.tensor([8])))
+    torch.testing.assert_close(normalizers.clipped_z(z, torch.tensor([39])), normalizers.clipped_z(z, torch.tensor([8])))
 
 
 def test_nothing_is_read_back_from_the_device() -> None:
-    """A recorded CUDA graph could not; tensors without numbers refuse it just so."""
+    """A CUDA graph could not; tensors without numbers refuse it just so."""
     rng, lengths = np.random.default_rng(4), [40, 40]
     normalizers, z = fitted(histograms(rng, lengths), lengths), torch.zeros(2, 3, BINS)
     with FakeTensorMode() as mode:
         pretended = Normalizers.of({name: mode.from_tensor(tensor) for name, tensor in normalizers.tensors().items()})
-        told = pretended.told(mode.from_tensor(z), mode.from_tensor(torch.tensor([7])))
-    assert told.shape == z.shape
+        clipped = pretended.clipped_z(mode.from_tensor(z), mode.from_tensor(torch.tensor([7])))
+    assert clipped.shape == z.shape

@@ -1,4 +1,4 @@
-"""The newest step alone against the whole forward pass."""
+"""Last-token inference against the whole forward pass."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from himatch._runtime.threads import one_thread
-from himatch.networks import last_token as newest
-from himatch.networks.last_token import NewestStep
+from himatch.networks import last_token
+from himatch.networks.last_token import LastToken
 from himatch.networks.transformer import ModelConfig, SequencePolicy
 
 STACK, BATCH, HORIZON = 2, 7, 40
@@ -56,7 +56,7 @@ def test_the_numbers_of_the_whole_pass(name: str, steps: int, first: int) -> Non
     z, states, actions, times = windows(made, steps, first)
     expected = whole(made, z, states, actions, times)
     actions[:, :, -1] = torch.nan  # not known yet
-    found = NewestStep(made)(z, states, actions, times, torch.arange(STACK * BATCH))
+    found = LastToken(made)(z, states, actions, times, torch.arange(STACK * BATCH))
     assert found.shape == (STACK, BATCH, 6 if name == "gaussian" else 3)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
@@ -66,7 +66,7 @@ def test_one_code_serves_all_steps() -> None:
     z, states, actions, times = windows(made, 6, 3)
     assert z is not None
     expected = whole(made, z[:, :, :1], states, actions, times)
-    found = NewestStep(made)(z[:, :, :1], states, actions, times, torch.arange(STACK * BATCH))
+    found = LastToken(made)(z[:, :, :1], states, actions, times, torch.arange(STACK * BATCH))
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
@@ -77,14 +77,14 @@ def test_chosen_windows_in_blocks_on_threads(threads: int) -> None:
     z, states, actions, times = windows(made, 6, 3, batch)
     rows = torch.cat([torch.arange(0, batch, 2), torch.tensor([batch + 11])])
     expected = whole(made, z, states, actions, times).flatten(0, 1)
-    newest._workers.cache_clear()
+    last_token._workers.cache_clear()
     torch.set_num_threads(threads)
     try:
-        found = NewestStep(made)(z, states, actions, times, rows).flatten(0, 1)
+        found = LastToken(made)(z, states, actions, times, rows).flatten(0, 1)
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(1)
-    assert newest._workers.cache_info().currsize == threads - 1
+    assert last_token._workers.cache_info().currsize == threads - 1
     torch.testing.assert_close(found[rows], expected[rows], atol=1e-5, rtol=1e-5)
     assert set(found.any(1).nonzero().flatten().tolist()) == set(rows.tolist())
 
@@ -92,7 +92,7 @@ def test_chosen_windows_in_blocks_on_threads(threads: int) -> None:
 def test_threads_that_share_the_rollouts_stay_on_one_core() -> None:
     """Else each brings its own team of threads, more than there are cores, and training after rollouts is slow, too."""
     before = torch.get_num_threads()
-    pool = newest._workers(os.getpid(), 3)
+    pool = last_token._workers(os.getpid(), 3)
     assert torch.get_num_threads() == before
     assert set(pool.map(lambda _: torch.get_num_threads(), range(30))) == {1}
     with one_thread():

@@ -23,7 +23,7 @@ from himatch.policy import Policy, load
 from himatch.quickstart.findings import Entry, Findings
 from himatch.quickstart.page import write_page
 from himatch.targets import Target, demo, parse_target
-from himatch.training import configure, train
+from himatch.training import configure
 
 DATASET, PRETRAINED = "halfcheetah-medium-expert", "halfcheetah-cdt"
 # Between the paces of the two agents (4 and 11), and half the time each of them.
