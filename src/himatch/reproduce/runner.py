@@ -71,7 +71,7 @@ def run_benchmark(
     check_target(folder / KIND)
     folder.mkdir(parents=True, exist_ok=True)
     _keep_to_one_kind(folder / KIND, options)
-    open_jobs = [job for job in jobs if job.open_questions(folder)]
+    open_jobs = [job for job in jobs if job.missing(folder)]
     outcomes: list[Outcome] = [Outcome(job.key) for job in jobs if job not in open_jobs]
     if executor == "local" and workers == 1:
         return outcomes + list(_in_turn(open_jobs, len(jobs), folder, options, quiet))
@@ -162,7 +162,7 @@ def _begin(threads: int) -> None:
 
 
 def _work(job: str, out: str, options: dict[str, Any]) -> tuple[str, str | None]:
-    """As :func:`attempt`. A process that was told to stop stays, lest the pool end the others while they save."""
+    """As :func:`attempt`. A process that is to stop stays, lest the pool end the others while they save."""
     try:
         with on_signals(interrupt, signal.SIGTERM):
             if not _STOPPED.is_set():

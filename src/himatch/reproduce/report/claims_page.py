@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from himatch.reproduce.names import display_name
 from himatch.reproduce.report.claims import READING
 from himatch.reproduce.report.document import block
 from himatch.reproduce.report.orderings import READING as READING_ORDERINGS
@@ -69,7 +70,7 @@ def _orderings(found: Orderings) -> str:
     more = f'<span class="q">not run: {escape(found.absent)}</span>' if absent else ""
     return (
         f'<tr><th scope="row"><a href="#{found.table.label}">{escape(layout.title)}</a>{tasks}</th>'
-        f"<td>{escape(layout.proposed)}</td><td>{escape(found.score)}</td>"
+        f"<td>{escape(display_name(layout.proposed))}</td><td>{escape(found.score)}</td>"
         f'<td class="marks">{ran}{more}</td></tr>\n'
     )
 

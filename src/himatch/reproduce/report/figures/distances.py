@@ -8,14 +8,13 @@ from itertools import cycle
 import numpy as np
 
 from himatch.reproduce.report.figures.pictures import AXIS, COLORS, INK, Picture, blank, legend, picture
-from himatch.reproduce.report.layouts import belongs
-from himatch.reproduce.report.tables import REFERENCE, Row, Table
+from himatch.reproduce.report.tables import ResultRow, ResultTable
 from himatch.viz.match_plot import ROLLOUT
 
 PAPER = "#E69F00"
 
 
-def distance_chart(table: Table) -> list[Picture]:
+def distance_chart(table: ResultTable) -> list[Picture]:
     """A panel for each task (or group): interquartile mean and interval, the paper's figure, the reference."""
     wanted = table.layout.groups if table.layout.over == "groups" else table.layout.averaged[:1]
     panels = [column for column in table.columns if not column.is_average and column.parts[0][1] in wanted]
@@ -24,7 +23,7 @@ def distance_chart(table: Table) -> list[Picture]:
         return []
     figure = blank(max(2.35 * len(panels) + 1.6, 7.2), 0.235 * len(rows) + 0.95)
     axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-    reference = next((row for row in table.rows if row.name == REFERENCE), None)
+    reference = table.reference
     for axis, column in zip(axes, panels, strict=True):
         i, (task, group) = table.columns.index(column), column.parts[0]
         for y, row in enumerate(rows):
@@ -33,7 +32,7 @@ def distance_chart(table: Table) -> list[Picture]:
                 axis.plot(cell.paper.mean, y, "D", mfc="none", mec=PAPER, ms=5, mew=1.2, label="paper (mean)")
             if cell.ours is None:
                 continue
-            each = [np.mean(t.w1) for t in row.jobs[task].targets if belongs(t, group)]
+            each = [np.mean(t.w1) for t in row.jobs[task].targets if t.belongs_to(group)]
             axis.plot(each, [y] * len(each), "|", color=AXIS, ms=6, alpha=0.55, label="each target")
             label = "interquartile mean"
             if cell.ours.low is not None:
@@ -55,13 +54,13 @@ def distance_chart(table: Table) -> list[Picture]:
     return [picture(figure, f"{table.label}-distances".replace("_", "-"), caption)]
 
 
-def shift_chart(table: Table) -> list[Picture]:
+def shift_chart(table: ResultTable) -> list[Picture]:
     """How W1 grows as targets move away."""
     rows = [row for row in table.methods if not row.is_missing]
     colors = _colors(rows)
     figure = blank(max(2.4 * len(table.tasks) + 0.7, 4.8), 2.3)
     axes = figure.subplots(1, len(table.tasks), squeeze=False)[0]
-    reference = next((row.jobs for row in table.rows if row.name == REFERENCE), {})
+    reference = {} if table.reference is None else table.reference.jobs
     for axis, task in zip(axes, table.tasks, strict=True):
         for name, targets in [(row.name, row.jobs[task].targets) for row in rows if task in row.jobs]:
             shifts = sorted({t.shift for t in targets if t.shift is not None})
@@ -80,7 +79,7 @@ def shift_chart(table: Table) -> list[Picture]:
     return [picture(figure, f"{table.label}-shifts".replace("_", "-"), "Mean W₁ over targets and seeds by shift.")]
 
 
-def return_chart(table: Table) -> list[Picture]:
+def return_chart(table: ResultTable) -> list[Picture]:
     """Every held-out episode: the return it had, and the mean return of the rollouts it was a target for."""
     rows = [row for row in table.methods if not row.is_missing]
     colors = _colors(rows)
@@ -103,6 +102,6 @@ def return_chart(table: Table) -> list[Picture]:
     return [picture(figure, f"{table.label}-returns".replace("_", "-"), caption)]
 
 
-def _colors(rows: Sequence[Row]) -> dict[str, str]:
+def _colors(rows: Sequence[ResultRow]) -> dict[str, str]:
     """A colour for each method, the same in all panels whatever was not run in some of them."""
     return dict(zip((row.name for row in rows), cycle(COLORS), strict=False))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from himatch.reproduce.report.figures.histograms import pretty
 from himatch.reproduce.report.figures.pictures import AXIS, Picture, blank, picture
 from himatch.reproduce.report.figures.selection import edges, first_targets, found, shown_methods, span
-from himatch.reproduce.report.tables import Table
+from himatch.reproduce.report.tables import ResultTable
 from himatch.reproduce.results import TargetScore
 from himatch.viz.match_plot import ROLLOUT
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def heat_maps(table: Table) -> list[Picture]:
+def heat_maps(table: ResultTable) -> list[Picture]:
     """Targets as rows; the target itself and every method as columns."""
     methods = shown_methods(table)
     rows = [(task, target) for task in table.tasks for target in first_targets(methods, task)]

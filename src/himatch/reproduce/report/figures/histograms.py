@@ -28,7 +28,7 @@ from himatch.reproduce.report.figures.selection import (
     span,
     targets_of,
 )
-from himatch.reproduce.report.tables import Row, Table
+from himatch.reproduce.report.tables import ResultRow, ResultTable
 from himatch.reproduce.results import TargetScore
 from himatch.viz.match_plot import ROLLOUT
 
@@ -39,7 +39,7 @@ PANEL = (1.5, 0.98)  # inches
 LABELS = 0.75  # inches beside and below the panels
 
 
-def match_panels(table: Table) -> list[Picture]:
+def match_panels(table: ResultTable) -> list[Picture]:
     """Targets as rows (of each task the best and a middle episode), methods as columns."""
     methods = shown_methods(table)
     rows = [(task, target) for task in table.tasks for target in first_targets(methods, task)]
@@ -60,7 +60,7 @@ def match_panels(table: Table) -> list[Picture]:
     return [picture(figure, _name(table, "histograms"), caption + _of_many(methods, table))]
 
 
-def synthetic_panels(table: Table) -> list[Picture]:
+def synthetic_panels(table: ResultTable) -> list[Picture]:
     """A picture for each task: methods as rows, the paper's six targets as columns."""
     pictures = []
     for task in table.tasks:
@@ -85,7 +85,7 @@ def synthetic_panels(table: Table) -> list[Picture]:
     return pictures
 
 
-def shift_panels(table: Table) -> list[Picture]:
+def shift_panels(table: ResultTable) -> list[Picture]:
     """Of each task the best and a middle target as rows, their shifts as columns, methods as lines."""
     methods = shown_methods(table)
     rows = [
@@ -123,7 +123,7 @@ def pretty(name: str) -> str:
     return re.sub(r"\s*\+\s*", "\n+ ", name)
 
 
-def _match(axis: Axes, target: TargetScore, methods: Sequence[tuple[Row, str]], task: str) -> None:
+def _match(axis: Axes, target: TargetScore, methods: Sequence[tuple[ResultRow, str]], task: str) -> None:
     target_area(axis, edges(target), shares(target))
     for method, color in methods:
         rolled = found(method, task, target)
@@ -134,7 +134,7 @@ def _match(axis: Axes, target: TargetScore, methods: Sequence[tuple[Row, str]], 
             axis.text(0.99, 0.97, text, transform=axis.transAxes, ha="right", va="top", fontsize=7)
 
 
-def _limit(axes: Sequence[Axes], targets: Sequence[TargetScore], methods: Sequence[Row], task: str) -> None:
+def _limit(axes: Sequence[Axes], targets: Sequence[TargetScore], methods: Sequence[ResultRow], task: str) -> None:
     """One range for panels that are compared, with room for the number."""
     drawn = [(edges(target), shares(target)) for target in targets]
     rolled = [found(method, task, target) for method in methods for target in targets]
@@ -150,14 +150,14 @@ def _wrapped(name: str) -> str:
     return name.replace(" (", "\n(").replace(", planned", "\nplanned").replace(", remaining", "\nremaining")
 
 
-def _feature(table: Table) -> str:
+def _feature(table: ResultTable) -> str:
     return table.layout.feature.replace("_", "-")
 
 
-def _name(table: Table, what: str) -> str:
+def _name(table: ResultTable, what: str) -> str:
     return f"{table.label}-{what}".replace("_", "-")
 
 
-def _of_many(methods: Sequence[Row], table: Table) -> str:
+def _of_many(methods: Sequence[ResultRow], table: ResultTable) -> str:
     every = sum(bool(row.jobs) for row in table.methods)
     return "" if len(methods) == every else f" Shown are the {len(methods)} of {every} methods that match best."
