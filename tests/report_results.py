@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.reproduce.budgets import usual_steps
-from himatch.reproduce.names import display_name
 from himatch.reproduce.report import Cell, ResultTable
 from himatch.reproduce.results import JobResult, TargetScore
-from himatch.reproduce.specification import Specification
+from himatch.reproduce.specification import Specification, display_name
 from himatch.reproduce.suites import SUITES
 
 BINS = 31

@@ -11,7 +11,7 @@ from himatch.errors import HimatchError
 from himatch.methods import METHODS, make_method
 from himatch.methods.paper import CDT
 from himatch.reproduce import SUITES, Job, Options, plan_jobs
-from himatch.reproduce.names import display_name
+from himatch.reproduce.specification import display_name
 from himatch.reproduce.suites import SYNTHETIC, methods_of
 from himatch.targets import parse_target
 from himatch.training import configure

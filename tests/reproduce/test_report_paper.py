@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from report_results import named
 
-from himatch.reproduce.names import display_name, table_name
 from himatch.reproduce.paper import PaperTable, paper_tables
-from himatch.reproduce.specification import Specification
+from himatch.reproduce.specification import Specification, display_name
 from himatch.reproduce.suites import SUITES
 from himatch.reproduce.suites import TABLES as SUITE_TABLES
 
@@ -93,8 +92,8 @@ def test_every_row_of_the_paper_is_one_of_its_suite(label: str) -> None:
 
 def test_specifications_are_equal_in_any_order_of_their_settings() -> None:
     one = Specification.of("bdt", m=16, target_window=50, literal=False)
-    assert one == Specification.from_json({"literal": False, "target_window": 50, "m": 16, "name": "bdt"})
-    assert Specification.from_json(one.as_json()) == one
+    assert one == Specification.of("bdt", literal=False, target_window=50, m=16)
+    assert Specification.of(**one.as_json()) == one
     assert len({one, Specification("bdt"), Specification.of("bdt", m=16)}) == 3
     assert (one.get("m"), one.get("mode")) == (16, None)
     assert Specification("a", (("layers", [1, 2]),)) == Specification.of("a", layers=(1, 2))
@@ -118,17 +117,17 @@ def test_rows_of_the_paper_have_the_papers_names() -> None:
     short, long = (SUITE_TABLES[label][1] for label in ("unsupervised_xvel_16", "unsupervised_xvel"))
     joint, alone = (Specification.of("dt-ae", m=16, mode=mode) for mode in ("joint", "unsupervised"))
     bdt, literal = (Specification.of("bdt", m=16, target_window=20, literal=literal) for literal in (False, True))
-    assert [table_name(method, short) for method in (joint, alone, bdt)] == ["DT-AE (joint)", "DT-AE", "BDT (N=20)"]
-    assert [table_name(method, long) for method in (joint, alone, bdt)] == [
+    assert [short.row_name(method) for method in (joint, alone, bdt)] == ["DT-AE (joint)", "DT-AE", "BDT (N=20)"]
+    assert [long.row_name(method) for method in (joint, alone, bdt)] == [
         *("DT-AE (m=16, joint)", "DT-AE (m=16)", "BDT (m=16, N=20)"),
     ]
-    assert table_name(literal, short) == table_name(literal, long) == "BDT (m=16, N=20, literal)"  # it has no such row
+    assert short.row_name(literal) == long.row_name(literal) == "BDT (m=16, N=20, literal)"  # it has no such row
 
 
 @pytest.mark.parametrize("label", list(TABLES))
 def test_names_tell_the_rows_of_a_table_apart(label: str) -> None:
     suite, layout = SUITE_TABLES[label]
-    names = [table_name(row.specification, layout) for row in suite.methods if layout.includes(row.specification)]
+    names = [layout.row_name(row.specification) for row in suite.methods if layout.includes(row.specification)]
     assert len(names) == len(set(names))
 
 

@@ -31,9 +31,9 @@ from himatch.reproduce import execution as running_module
 from himatch.reproduce import jobs as jobs_module
 from himatch.reproduce import measurements as measurements_module
 from himatch.reproduce.budgets import Budget
-from himatch.reproduce.names import display_name
 from himatch.reproduce.report import build_tables
 from himatch.reproduce.runner import show_outcomes
+from himatch.reproduce.specification import display_name
 from himatch.rollout import CONDITIONINGS
 from himatch.runs.loader import load
 from himatch.training import Interrupted

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from himatch.methods import METHODS, make_method
 from himatch.training import configure
 
 BudgetName = Literal["smoke", "fast", "paper"]
-"""From the smallest to the largest."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +38,7 @@ BUDGETS: Mapping[str, Budget] = {
     "fast": Budget("fast", None, 2_000, 31 * 250, 1_000, 4, 20),
     "paper": Budget("paper", None, 2_000, 31 * 250, 1_000, 4, 20),
 }
-
-
-def includes(budget: str, smallest: BudgetName) -> bool:
-    """Whether a budget is at least as large as another."""
-    order = get_args(BudgetName)
-    return order.index(smallest) <= order.index(budget)
+"""From the smallest to the largest."""
 
 
 def usual_steps(budget: str, method: str) -> int | None:

@@ -8,10 +8,11 @@ where its expert and medium cells give 1.173 and 1.169.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import starmap
 from typing import Any, NamedTuple
 
 from himatch.reproduce.specification import Specification
@@ -49,10 +50,9 @@ def paper_tables() -> Mapping[str, PaperTable]:
 
 def _table(label: str, content: Mapping[str, Any]) -> PaperTable:
     columns = tuple(content["columns"])
-    rows = {Specification.from_json(row["method"]): _row(columns, row["figures"]) for row in content["rows"]}
-    return PaperTable(label, columns, rows, _row(columns, content.get("held_out", ())))
-
-
-def _row(columns: Sequence[str], figures: Sequence[Sequence[Any]]) -> dict[str, PaperFigure]:
-    """Figures by column; a row that the table does not have is empty."""
-    return {column: PaperFigure(*pair) for column, pair in zip(columns, figures, strict=bool(figures))}
+    rows = {
+        Specification.of(**row["method"]): dict(zip(columns, starmap(PaperFigure, row["figures"]), strict=True))
+        for row in content["rows"]
+    }
+    held_out = dict(zip(columns, starmap(PaperFigure, content.get("held_out", ())), strict=False))
+    return PaperTable(label, columns, rows, held_out)

@@ -11,8 +11,7 @@ from typing import Any
 
 from himatch._runtime.files import new_file, reading
 from himatch.errors import DataError
-from himatch.reproduce.names import DATASET
-from himatch.reproduce.specification import Specification
+from himatch.reproduce.specification import DATASET, Specification
 from himatch.reproduce.suites import SUITES
 
 SCORES = "scores"  # folder of the result files below a benchmark's own
@@ -65,8 +64,9 @@ class ResultKey:
 
     def path(self, folder: Path) -> Path:
         """Where the result lies below a benchmark's folder."""
-        method = DATASET if self.method is None else self.method.slug
-        name = file_name(self.suite, self.task, method, self.feature, self.conditioning, kept="-_.=")
+        settings = () if self.method is None else (f"{key}={value}" for key, value in self.method.settings)
+        method = DATASET if self.method is None else self.method.name
+        name = file_name(self.suite, self.task, method, *settings, self.feature, self.conditioning, kept="-_.=")
         return folder / SCORES / f"{name.lower()}.json"
 
 
@@ -160,7 +160,7 @@ def read_result(path: Path) -> JobResult:
         if isinstance(content["method"], str):
             raise DataError(f"{path}: written by an earlier himatch; run the benchmark again, in another folder")
         if content["method"] is not None:
-            content["method"] = Specification.from_json(content["method"])
+            content["method"] = Specification.of(**content["method"])
         edges = content.pop("edges", None)
         targets = [TargetScore(**target) for target in content.pop("targets")]
         for target in targets if edges is not None else ():

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from himatch.reproduce.budgets import BudgetName
 from himatch.reproduce.paper import PaperTable, paper_tables
-from himatch.reproduce.specification import Specification
+from himatch.reproduce.specification import Specification, display_name, paper_name
 
 TargetKind = Literal["held-out", "synthetic", "shift", "velocities", "patchwork", "dataset"]
 SplitKind = Literal["paper", "velocities", "all"]
@@ -88,6 +88,12 @@ class TableLayout:
     def paper(self) -> PaperTable:
         """What the paper prints."""
         return paper_tables()[self.label]
+
+    def row_name(self, method: Specification) -> str:
+        """What the table calls a method: the paper's name for rows that the paper has."""
+        if method not in self.paper.rows:
+            return display_name(method)
+        return paper_name(method, with_size=self.code_size is None)
 
     def includes(self, method: Specification | None) -> bool:
         """Whether results of a method belong into the table."""

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from himatch.errors import HimatchError
 from himatch.methods import METHODS
-from himatch.reproduce.budgets import BudgetName, includes
+from himatch.reproduce.budgets import BUDGETS, BudgetName
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import PLANAR, Suite, SuiteMethod, TableLayout
 
@@ -232,10 +232,12 @@ def methods_of(suite: Suite, budget: str, names: tuple[str, ...], *, all_variant
 
     A method that is in none of the paper's tables (one's own, ``moments``) has a row wherever it is named.
     """
+    order = list(BUDGETS)
     listed = [
         method
         for method in suite.methods
-        if (not names or method.specification.name in names) and (all_variants or includes(budget, method.from_budget))
+        if (not names or method.specification.name in names)
+        and (all_variants or order.index(method.from_budget) <= order.index(budget))
     ]
     in_tables = {method.specification.name for known in SUITES.values() for method in known.methods}
     return listed + [_own_row(name) for name in names if name not in in_tables]

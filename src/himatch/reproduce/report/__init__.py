@@ -2,7 +2,8 @@
 
 from himatch.reproduce.paper import PaperFigure, PaperTable, paper_tables
 from himatch.reproduce.report.claims import CLAIMS, judge_claims
-from himatch.reproduce.report.tables import Cell, ResultRow, ResultTable, build_tables
+from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
+from himatch.reproduce.report.tables import build_tables
 from himatch.reproduce.report.verdicts import Claim, Finding
 from himatch.reproduce.report.writer import Written, read_failures, write_report
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from himatch.reproduce.budgets import usual_steps
-from himatch.reproduce.report.tables import ResultTable
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.verdicts import Claim, ClaimedRow, Finding, TimeClaim, budget_of
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suites import BEST_BDT

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from himatch.reproduce.names import display_name
 from himatch.reproduce.report.claims import READING
 from himatch.reproduce.report.document import block
 from himatch.reproduce.report.orderings import READING as READING_ORDERINGS
 from himatch.reproduce.report.orderings import Ordering, Orderings
 from himatch.reproduce.report.text import MISSING
 from himatch.reproduce.report.verdicts import Finding, Side, Verdict, counted
+from himatch.reproduce.specification import display_name
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {
     "holds": ("yes", "✓"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from himatch.reproduce.report.tables import ResultTable
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.text import MISSING, TIMES, Line, lines
 
 HEADER = "% Tables of himatch report. Needs \\usepackage{booktabs,graphicx}.\n"

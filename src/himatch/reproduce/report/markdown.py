@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from himatch.reproduce.names import display_name
 from himatch.reproduce.report.claims import READING as READING_CLAIMS
 from himatch.reproduce.report.contents import Contents
 from himatch.reproduce.report.costs import HEADS, SHARED, Costs
 from himatch.reproduce.report.figures import Picture
 from himatch.reproduce.report.orderings import READING as READING_ORDERINGS
 from himatch.reproduce.report.orderings import Orderings
-from himatch.reproduce.report.tables import ResultTable
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.text import Line, lines
 from himatch.reproduce.report.verdicts import Finding, Side, counted
+from himatch.reproduce.specification import display_name
 
 READING = (
     "Each method has up to three lines: mean ± standard deviation over targets and seeds (averages: the mean's 95 % "

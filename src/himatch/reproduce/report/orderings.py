@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from himatch.divergences import Summary
-from himatch.reproduce.names import table_name
 from himatch.reproduce.report.rows import RowKey
-from himatch.reproduce.report.tables import Cell, ResultTable
+from himatch.reproduce.report.table import Cell, ResultTable
 from himatch.reproduce.report.verdicts import Verdict, budget_of, compare
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import AVERAGE, TableColumn
@@ -79,7 +78,7 @@ def _pairs(table: ResultTable, budget: str) -> list[Ordering]:
     for rival in table.layout.paper.rows:
         if rival == proposed:
             continue
-        written = table_name(rival, table.layout)
+        written = table.layout.row_name(rival)
         for column in columns:
             name = written if len(columns) == 1 else f"{written} on {column.head} {column.title.lower()}"
             judged = _judged(table, column, proposed, rival, budget)

@@ -14,7 +14,7 @@ from himatch.reproduce.report.costs_page import costs_section
 from himatch.reproduce.report.document import block, document, figure
 from himatch.reproduce.report.figures import Picture
 from himatch.reproduce.report.provenance_page import provenance_section
-from himatch.reproduce.report.tables import Cell, ResultRow, ResultTable
+from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
 from himatch.reproduce.results import JobResult
 from himatch.reproduce.suite import Suite, TableLayout
 

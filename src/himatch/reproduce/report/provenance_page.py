@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from html import escape
 
-from himatch.reproduce.names import display_name
 from himatch.reproduce.results import JobResult
+from himatch.reproduce.specification import display_name
 
 
 def provenance_section(results: Sequence[JobResult]) -> str:

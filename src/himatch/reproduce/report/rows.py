@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from himatch.errors import note
 from himatch.reproduce.budgets import usual_steps
-from himatch.reproduce.names import qualified, table_name
 from himatch.reproduce.results import JobResult
-from himatch.reproduce.specification import Specification
+from himatch.reproduce.specification import Specification, qualified
 from himatch.reproduce.suite import TableLayout
 from himatch.rollout import CONDITIONINGS
 
@@ -50,28 +49,25 @@ def gather_rows(
 
     The paper's rows come first, in its order, run or not; every method with all its rows.
     """
-    budgets = sorted({result.budget for result in results})
+    several = len({result.budget for result in results}) > 1
     rows: dict[RowKey, dict[str, JobResult]] = {}
+    names: dict[RowKey, str] = {}
     for result in results:
         if result.method is None:
             continue
         key = row_key(result.method, result)
+        budget = key.budget if several else None
+        names[key] = qualified(layout.row_name(key.method), key.conditioning, budget, key.steps, key.sampled)
         jobs = rows.setdefault(key, {})
         if result.task in jobs:
-            name = _name(key, layout, budgets)
-            note(f"{result.suite}: {name} on {result.task} was found twice; the later is shown")
+            note(f"{result.suite}: {names[key]} on {result.task} was found twice; the later is shown")
         jobs[result.task] = result
     papers = layout.paper.rows
     for method in dict.fromkeys([*papers, *(key.method for key in rows)]):
         keys = sorted((key for key in rows if key.method == method), key=_place)
         if method in papers and not any(key.conditioning == "nominal" for key in keys):
-            yield table_name(method, layout), method, None, {}
-        yield from ((_name(key, layout, budgets), method, key, rows[key]) for key in keys)
-
-
-def _name(key: RowKey, layout: TableLayout, budgets: Sequence[str]) -> str:
-    budget = key.budget if len(budgets) > 1 else None
-    return qualified(table_name(key.method, layout), key.conditioning, budget, key.steps, key.sampled)
+            yield layout.row_name(method), method, None, {}
+        yield from ((names[key], method, key, rows[key]) for key in keys)
 
 
 def _place(key: RowKey) -> tuple[int, str, str, int, bool]:

@@ -9,9 +9,9 @@ from dataclasses import astuple, fields
 from itertools import islice, zip_longest
 
 from himatch.divergences import Summary
-from himatch.reproduce.names import display_name
-from himatch.reproduce.report.tables import ResultTable
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult
+from himatch.reproduce.specification import display_name
 
 CELLS = (
     *("table", "suite", "feature", "measure", "row", "kind", "task", "group", "mean", "std", "iqm", "low", "high"),

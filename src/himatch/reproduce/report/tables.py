@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,93 +11,13 @@ from himatch.divergences import Summary, summarize
 from himatch.errors import TaskError
 from himatch.reproduce.paper import PaperFigure
 from himatch.reproduce.report.captions import caption_of, data_hash, missing_note
-from himatch.reproduce.report.references import reference, reference_name, reference_values
 from himatch.reproduce.report.rows import RowKey, gather_rows, main_budget
-from himatch.reproduce.results import JobResult
+from himatch.reproduce.report.table import HELD_OUT, MIXTURE, Cell, ResultRow, ResultTable
+from himatch.reproduce.results import JobResult, TargetScore
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import AVERAGE, Suite, TableColumn, TableLayout
 from himatch.reproduce.suites import TABLES
 from himatch.tasks import get_task
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Our score and the paper's; either may be missing."""
-
-    ours: Summary | None = None
-    paper: PaperFigure | None = None
-    normalized: float | None = None
-    """D4RL's score of a return: 0 for a random policy, 100 for an expert."""
-    best: bool = False
-    reference: Summary | None = None
-    """Of the very targets and data of ours: what the episode mixture reaches, or the held-out returns."""
-
-    @property
-    def ratio(self) -> float | None:
-        """Ours by the paper's."""
-        if self.ours is None or self.paper is None or self.paper.mean == 0:
-            return None
-        return self.ours.mean / self.paper.mean
-
-
-@dataclass(frozen=True)
-class ResultRow:
-    """A method under one conditioning with one effort, or something to compare methods with."""
-
-    name: str
-    kind: Literal["method", "reference"]
-    cells: tuple[Cell, ...]
-    jobs: Mapping[str, JobResult]
-    """Its results by task; of a reference, those whose targets it is about."""
-    method: Specification | None = None
-    key: RowKey | None = None
-    """What was run, if anything was."""
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether nothing of it was run."""
-        return all(cell.ours is None for cell in self.cells)
-
-
-@dataclass(frozen=True)
-class ResultTable:
-    """One table of the paper with our figures."""
-
-    suite: Suite
-    layout: TableLayout
-    columns: tuple[TableColumn, ...]
-    rows: tuple[ResultRow, ...]
-    caption: str
-    notes: tuple[str, ...]
-
-    @property
-    def label(self) -> str:
-        """The paper's label."""
-        return self.layout.label
-
-    @property
-    def methods(self) -> tuple[ResultRow, ...]:
-        """Rows of methods."""
-        return tuple(row for row in self.rows if row.kind == "method")
-
-    @property
-    def reference(self) -> ResultRow | None:
-        """The row that methods are held against."""
-        return next((row for row in self.rows if row.kind == "reference"), None)
-
-    @property
-    def results(self) -> list[JobResult]:
-        """Results that the table is made of."""
-        return [job for row in self.methods for job in row.jobs.values()]
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """Tasks that have a column."""
-        return tuple(dict.fromkeys(task for column in self.columns for task, _ in column.parts))
-
-    def row(self, key: RowKey) -> ResultRow | None:
-        """The row of a key."""
-        return next((row for row in self.rows if row.key == key), None)
 
 
 def build_tables(results: Sequence[JobResult]) -> list[ResultTable]:
@@ -144,7 +63,7 @@ def _method_row(
     for column in columns:
         ours = _ours(jobs, column, layout)
         published, normalized = _papers(method, column, layout), _normalized(ours, column, layout)
-        cells.append(Cell(ours, published, normalized, reference=reference(jobs, column, layout)))
+        cells.append(Cell(ours, published, normalized, reference=_reference(jobs, column, layout)))
     return ResultRow(name, "method", tuple(cells), jobs, method, key)
 
 
@@ -190,13 +109,34 @@ def _rows_below(methods: Sequence[ResultRow], columns: Sequence[TableColumn], la
     main = main_budget(row.key.budget for row in methods if row.key is not None)
     jobs: dict[str, JobResult] = {}
     for row in sorted(methods, key=lambda row: row.key is None or row.key.budget != main):
-        jobs = {task: job for task, job in row.jobs.items() if reference_values(job.targets, layout)} | jobs
+        jobs = {task: job for task, job in row.jobs.items() if _values(job.targets, layout)} | jobs
+    name = HELD_OUT if layout.measure == "return" else MIXTURE
     cells = []
     for column in columns:
-        ours = reference(jobs, column, layout)
+        ours = _reference(jobs, column, layout)
         cells.append(Cell(ours, layout.paper.held_out.get(column.key), _normalized(ours, column, layout)))
-    rows = [ResultRow(reference_name(layout), "reference", tuple(cells), jobs)]
+    rows = [ResultRow(name, "reference", tuple(cells), jobs)]
     return rows if any(cell.ours for cell in cells) else []
+
+
+def _reference(jobs: Mapping[str, JobResult], column: TableColumn, layout: TableLayout) -> Summary | None:
+    """What results by task say about their targets themselves; nothing where they lack a part of the column."""
+    parts = []
+    for task, group in column.parts:
+        targets = [target for target in jobs[task].targets if target.belongs_to(group)] if task in jobs else []
+        values = _values(targets, layout)
+        if not values:
+            return None
+        parts.append(Summary(float(np.mean(values)), float(np.std(values)), count=len(values)))
+    if not column.is_average:
+        return parts[0]
+    return Summary(float(np.mean([part.mean for part in parts])), count=sum(part.count for part in parts))
+
+
+def _values(targets: Sequence[TargetScore], layout: TableLayout) -> list[float]:
+    """The number of each target that has one."""
+    known = [target.target_return if layout.measure == "return" else target.reference for target in targets]
+    return [value for value in known if value is not None]
 
 
 def _elsewhere(below: ResultRow, methods: Sequence[ResultRow]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from himatch.divergences import Summary
-from himatch.reproduce.report.tables import Cell, ResultRow, ResultTable
+from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
 
 MISSING, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
 

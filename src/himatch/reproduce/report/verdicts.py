@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from himatch.divergences import Summary
-from himatch.reproduce.names import display_name, qualified
 from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.captions import data_used
-from himatch.reproduce.report.references import MIXTURE
 from himatch.reproduce.report.rows import RowKey, main_budget
-from himatch.reproduce.report.tables import Cell, ResultRow, ResultTable
+from himatch.reproduce.report.table import MIXTURE, Cell, ResultRow, ResultTable
 from himatch.reproduce.results import JobResult
-from himatch.reproduce.specification import Specification
+from himatch.reproduce.specification import Specification, display_name, qualified
 from himatch.reproduce.suite import AVERAGE
 from himatch.reproduce.suites import TABLES
 

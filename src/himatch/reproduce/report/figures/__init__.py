@@ -9,7 +9,7 @@ from himatch.reproduce.report.figures.distances import distance_chart, return_ch
 from himatch.reproduce.report.figures.heat_maps import heat_maps
 from himatch.reproduce.report.figures.histograms import match_panels, shift_panels, synthetic_panels
 from himatch.reproduce.report.figures.pictures import Picture, style
-from himatch.reproduce.report.tables import ResultTable
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult
 
 __all__ = ["Picture", "draw", "draw_datasets"]

@@ -8,7 +8,7 @@ from itertools import cycle
 import numpy as np
 
 from himatch.reproduce.report.figures.pictures import AXIS, COLORS, INK, Picture, blank, legend, picture
-from himatch.reproduce.report.tables import ResultRow, ResultTable
+from himatch.reproduce.report.table import ResultRow, ResultTable
 from himatch.viz.match_plot import ROLLOUT
 
 PAPER = "#E69F00"

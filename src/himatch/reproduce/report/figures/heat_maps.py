@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from himatch.reproduce.report.figures.histograms import pretty
 from himatch.reproduce.report.figures.pictures import AXIS, Picture, blank, picture
 from himatch.reproduce.report.figures.selection import edges, first_targets, found, shown_methods, span
-from himatch.reproduce.report.tables import ResultTable
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import TargetScore
 from himatch.viz.match_plot import ROLLOUT
 

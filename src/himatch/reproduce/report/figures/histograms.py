@@ -28,7 +28,7 @@ from himatch.reproduce.report.figures.selection import (
     span,
     targets_of,
 )
-from himatch.reproduce.report.tables import ResultRow, ResultTable
+from himatch.reproduce.report.table import ResultRow, ResultTable
 from himatch.reproduce.results import TargetScore
 from himatch.viz.match_plot import ROLLOUT
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from himatch.reproduce.report.tables import ResultRow, ResultTable
+from himatch.reproduce.report.table import ResultRow, ResultTable
 from himatch.reproduce.results import JobResult, TargetScore
 
 MOST_METHODS = 6
