@@ -150,7 +150,7 @@ def test_the_papers_figure_is_the_printed_one() -> None:
     assert str(finding(xvel(spread=0.0, **{"Categorical DT": printed.mean + 0.001}), claim)) == "does not hold"
 
 
-def test_planned_against_the_mixture_and_open() -> None:
+def test_planned_against_the_mixture_and_nominal() -> None:
     results = [made("synthetic", task, "Categorical DT", [0.5, 0.5, 0.5]) for task in TASKS]
     reference = np.mean([result.targets[0].reference or 0.0 for result in results])
     for factor, verdict in ((1.4, "holds"), (1.6, "does not hold")):

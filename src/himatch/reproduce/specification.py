@@ -15,6 +15,7 @@ _LABELS = {
     **{"cdt": "Categorical DT", "dt": "DT", "bc": "BC (no-context)", "meta-bc": "Meta-BC", "focal": "FOCAL"},
     **{"bdt": "BDT", "dt-ae": "DT-AE", "dt-cpc": "DT-CPC", "dt-e2e": "DT-E2E"},
 }
+_SAMPLED = "by chance"  # of stochastic policies; published tables have it
 _FORMS = {"mode": "{}", "m": "m={}", "target_window": "N={}", "literal": "literal"}
 
 
@@ -66,7 +67,7 @@ def qualified(name: str, conditioning: str, budget: str | None, steps: int | Non
         None if conditioning == "nominal" else conditioning,
         budget,
         None if steps is None else f"{steps:,} steps",
-        "by chance" if sampled else None,
+        _SAMPLED if sampled else None,
     )
     return ", ".join(filter(None, (name, *parts)))
 

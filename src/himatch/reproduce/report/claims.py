@@ -64,10 +64,10 @@ CLAIMS: tuple[Claim | TimeClaim, ...] = (
         against="mixture",
         factor=1.5,
     ),
-    Claim("synthetic: planned conditioning beats open (CDT, listed order)", "synthesized_smm", PLANNED, (CDT,)),
-    Claim("zvel: planned conditioning beats open (CDT)", "zvel_match_main", PLANNED, (CDT,)),
-    Claim("shift, x-velocity: planned conditioning beats open (CDT)", "shift_xvel_match", PLANNED, (CDT,)),
-    Claim("shift, reward: planned conditioning beats open (CDT)", "shift_reward_match_full", PLANNED, (CDT,)),
+    Claim("synthetic: planned conditioning beats nominal (CDT, listed order)", "synthesized_smm", PLANNED, (CDT,)),
+    Claim("zvel: planned conditioning beats nominal (CDT)", "zvel_match_main", PLANNED, (CDT,)),
+    Claim("shift, x-velocity: planned conditioning beats nominal (CDT)", "shift_xvel_match", PLANNED, (CDT,)),
+    Claim("shift, reward: planned conditioning beats nominal (CDT)", "shift_reward_match_full", PLANNED, (CDT,)),
     Claim(
         "halfcheetah xvel: CDT with the fast preset comes within 10 % of what ten times its steps reach",
         "xvel_match_main",
@@ -85,7 +85,7 @@ CLAIMS: tuple[Claim | TimeClaim, ...] = (
         column="halfcheetah/total",
     ),
     Claim(
-        "xvel: acting by chance CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
+        "xvel: with sampled actions CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
         "xvel_match_main",
         SAMPLED[0],
         SAMPLED[1:],
