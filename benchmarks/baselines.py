@@ -39,7 +39,8 @@ from himatch.methods.focal_agent import FOCALAgent
 from himatch.methods.making import make_agent
 from himatch.methods.task_agent import TaskAgent
 from himatch.networks import squashed
-from himatch.reproduce.suites import BUDGETS, HELD_OUT_VELOCITIES
+from himatch.reproduce.budgets import BUDGETS
+from himatch.reproduce.suites import HELD_OUT_VELOCITIES
 from himatch.rollout import Player, roll_out
 from himatch.simulation import EVALUATION_SEED
 from himatch.targets import Demonstration

@@ -10,18 +10,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.reproduce.report import Cell, Table
+from himatch.reproduce.budgets import usual_steps
+from himatch.reproduce.report import Cell, ResultTable
 from himatch.reproduce.results import JobResult, TargetScore
-from himatch.reproduce.suites import usual_steps
+from himatch.reproduce.specification import Specification, display_name
+from himatch.reproduce.suites import SUITES
 
 BINS = 31
 CENTRE = {"halfcheetah": 8.0, "hopper": 2.5, "walker2d": 3.0, "cheetah-vel": 1.5, "ant": 3.0}
 QUALITY = {"Categorical DT": 0.1, "DT": 0.2, "BC (no-context)": 0.9, "Meta-BC": 0.3, "FOCAL": 0.5}
-KINDS = {"Categorical DT": "cdt", "DT": "dt", "BC": "bc", "Meta-BC": "meta-bc", "FOCAL": "focal", "BDT": "bdt"}
-KINDS |= {"DT-AE": "dt-ae", "DT-CPC": "dt-cpc", "DT-E2E": "dt-e2e"}
+NAMED = {
+    display_name(method.specification): method.specification for suite in SUITES.values() for method in suite.methods
+}
 
 
-def cell_of(table: Table, row: str, column: str) -> Cell:
+def named(name: str) -> Specification:
+    """A method by what tables call it; one that no suite has goes by its registered name."""
+    return NAMED.get(name, Specification(name))
+
+
+def cell_of(table: ResultTable, row: str, column: str) -> Cell:
     """A cell by the name of its row and the key of its column."""
     keys = [c.key for c in table.columns]
     return next(r for r in table.rows if r.name == row).cells[keys.index(column)]
@@ -54,17 +62,18 @@ def job(
     rng = np.random.default_rng(zlib.crc32(f"{suite}{task}{method}{feature}{conditioning}".encode()))
     error = (QUALITY.get(method, 0.4) if quality is None else quality) * CENTRE.get(task, 1.0) / 4
     scores = [_score(rng, task, feature, place, len(seeds), error) for place in targets]
-    name = KINDS.get(method.split(" (")[0], "")
+    specification = None if method == "dataset" else named(method)
+    name = "" if specification is None else specification.name
     known = {"name": data or f"{task}-medium-expert", "made_by_himatch": data is None}
     known |= {"hash": f"{zlib.crc32(task.encode()):08x}" * 8, "episodes": 100, "steps": 100_000}
     return JobResult(
-        *(suite, task, method, feature, conditioning, budget, list(seeds), 5, scores),
+        *(suite, task, specification, feature, conditioning, budget, list(seeds), 5, scores),
         {
             "command": f"himatch benchmark {suite}",
             "data": known,
             "environment": f"{task}-v5",
             "training": {"steps": steps or usual_steps(budget, name), "context": 5, "head": head, "seconds": 61.5},
-            "method": {"name": name},
+            "method": {} if specification is None else specification.as_json(),
             "rollout_seconds": 2.5,
             "device": "a machine",
             "date": "2026-01-31",

@@ -1,4 +1,4 @@
-"""Suites become jobs: each model once, only what was asked for."""
+"""Suites become jobs: each model once, only what was chosen."""
 
 from __future__ import annotations
 
@@ -11,44 +11,45 @@ from himatch.errors import HimatchError
 from himatch.methods import METHODS, make_method
 from himatch.methods.paper import CDT
 from himatch.reproduce import SUITES, Job, Options, plan_jobs
-from himatch.reproduce.suites import SYNTHETIC, rows_of
+from himatch.reproduce.specification import display_name
+from himatch.reproduce.suites import SYNTHETIC, methods_of
 from himatch.targets import parse_target
 from himatch.training import configure
 
 
 def test_every_row_of_every_suite_is_a_method_with_settings_it_has() -> None:
     for suite in SUITES.values():
-        for variant in rows_of(suite, "paper", (), all_variants=True):
-            settings = {**variant.settings, **({"feature": suite.features[0]} if variant.matched else {})}
-            assert make_method(variant.method, **settings).name == variant.method
-            configure("paper", **variant.overrides)
+        for row in methods_of(suite, "paper", (), all_variants=True):
+            name = row.specification.name
+            assert make_method(name, **row.settings(suite.features[0])).name == name
+            configure("paper", **row.overrides)
 
 
 def test_rows_are_named_once() -> None:
     for suite in SUITES.values():
-        names = [variant.name for variant in suite.variants]
+        names = [display_name(row.specification) for row in suite.methods]
         assert len(names) == len(set(names))
 
 
 def test_suites_share_models() -> None:
-    """x-velocity matching, synthetic targets and shifts ask the same Categorical DT."""
+    """x-velocity matching, synthetic targets and shifts share a Categorical DT."""
     jobs = plan_jobs(["xvel", "synthetic", "shift"], Options(tasks=("hopper",), methods=("cdt",)))
     by_feature = {dict(job.settings)["feature"]: job for job in jobs}
     assert set(by_feature) == {"x_velocity", "reward"}
-    assert [q.suite for q in by_feature["x_velocity"].questions] == ["xvel", "synthetic", "shift"]
-    assert [q.suite for q in by_feature["reward"].questions] == ["shift"]
+    assert [result.suite for result in by_feature["x_velocity"].results] == ["xvel", "synthetic", "shift"]
+    assert [result.suite for result in by_feature["reward"].results] == ["shift"]
 
 
 def test_a_method_without_a_feature_is_trained_once_and_scored_on_both() -> None:
     jobs = plan_jobs(["xvel", "reward"], Options(tasks=("hopper",), methods=("bc",)))
     assert len(jobs) == 1
-    assert {q.feature for q in jobs[0].questions} == {"x_velocity", "reward"}
+    assert {result.feature for result in jobs[0].results} == {"x_velocity", "reward"}
 
 
 def test_conditionings_apply_to_the_methods_they_are_for() -> None:
     options = Options(tasks=("hopper",), methods=("cdt", "dt", "bc"), conditioning=("nominal", "remaining", "planned"))
-    asked = {job.method: [q.conditioning for q in job.questions] for job in plan_jobs(["xvel"], options)}
-    assert asked == {"cdt": ["nominal", "remaining", "planned"], "dt": ["nominal", "remaining"], "bc": ["nominal"]}
+    taken = {job.method: [result.conditioning for result in job.results] for job in plan_jobs(["xvel"], options)}
+    assert taken == {"cdt": ["nominal", "remaining", "planned"], "dt": ["nominal", "remaining"], "bc": ["nominal"]}
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,13 @@ class Impatient(CDT):
     gamma: float = 0.9
 
 
-def test_conditionings_apply_to_methods_of_no_table_by_what_they_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conditionings_apply_to_methods_of_no_table_by_their_statistic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS, Impatient.name, Impatient)
     methods = ("moments", "goal", "impatient", "meta-bc", "bdt")
     options = Options(tasks=("hopper",), methods=methods, conditioning=("remaining", "planned"))
     jobs = plan_jobs(["xvel", "imitation"], options)
-    asked = {(job.method, q.conditioning) for job in jobs for q in job.questions}
-    assert asked == {("moments", "remaining"), ("goal", "remaining"), ("impatient", "planned")}
+    taken = {(job.method, result.conditioning) for job in jobs for result in job.results}
+    assert taken == {("moments", "remaining"), ("goal", "remaining"), ("impatient", "planned")}
 
 
 def test_another_head_is_for_methods_that_can_have_it() -> None:
@@ -73,12 +74,12 @@ def test_another_head_is_for_methods_that_can_have_it() -> None:
     assert methods == {"cdt", "dt", "bc", "meta-bc"}
 
 
-def test_a_method_of_no_table_has_a_row_where_it_is_asked_for() -> None:
+def test_a_method_of_no_table_has_a_row_where_it_is_named() -> None:
     options = Options(tasks=("hopper",), methods=("moments", "cdt"))
     jobs = plan_jobs(["xvel", "imitation", "data"], options)
-    asked = {(job.method, dict(job.settings).get("feature"), q.suite) for job in jobs for q in job.questions}
+    planned = {(job.method, dict(job.settings).get("feature"), r.suite) for job in jobs for r in job.results}
     matched = {(method, "x_velocity", "xvel") for method in ("moments", "cdt")}
-    assert asked == matched | {
+    assert planned == matched | {
         ("moments", "x_velocity", "imitation"),
         ("moments", "reward", "imitation"),
         ("", None, "data"),
@@ -87,13 +88,13 @@ def test_a_method_of_no_table_has_a_row_where_it_is_asked_for() -> None:
 
 
 def test_budgets_include_more_rows() -> None:
-    counts = [len(rows_of(SUITES["imitation"], budget, ())) for budget in ("smoke", "fast", "paper")]
+    counts = [len(methods_of(SUITES["imitation"], budget, ())) for budget in ("smoke", "fast", "paper")]
     assert counts == sorted(counts)
     assert counts[0] == 8
     assert (
         counts[2]
-        == len(rows_of(SUITES["imitation"], "smoke", (), all_variants=True))
-        == len(SUITES["imitation"].variants)
+        == len(methods_of(SUITES["imitation"], "smoke", (), all_variants=True))
+        == len(SUITES["imitation"].methods)
     )
 
 
@@ -107,7 +108,7 @@ def test_every_model_has_a_folder_of_its_own() -> None:
     assert len({job.key for job in jobs}) == len(jobs)
 
 
-def test_what_only_looks_at_data_is_called_by_it() -> None:
+def test_a_job_without_a_model_is_called_by_its_dataset() -> None:
     assert [job.key for job in plan_jobs(["data"], Options(tasks=("hopper",)))] == ["hopper-medium-expert"]
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report_results import cell_of, held_out, job, synthetic
+from report_results import cell_of, held_out, job, named, synthetic
 from scipy.stats import bootstrap
 
+from himatch.divergences import Summary, summarize
 from himatch.reproduce.report import CLAIMS, Finding, build_tables, judge_claims, paper_tables
 from himatch.reproduce.report.costs import costs_of, duration
 from himatch.reproduce.report.orderings import Orderings, judge_orderings
-from himatch.reproduce.report.scores import Score, scored
 from himatch.reproduce.report.text import TIMES
 from himatch.reproduce.report.verdicts import compare, counted
 from himatch.reproduce.results import JobResult
@@ -50,23 +50,23 @@ def finding(results: Sequence[JobResult], claim: str) -> Finding:
 
 def test_the_interval_of_a_mean_is_the_usual_bootstrap() -> None:
     values = np.random.default_rng(0).gamma(2, size=40)
-    ours = scored([("hopper", [values.tolist()])])
+    ours = summarize([[values.tolist()]])
     theirs = bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=1).confidence_interval
     assert ours.interval == pytest.approx((theirs.low, theirs.high), rel=0.03)
     assert ours.interval[0] < ours.mean < ours.interval[1]
 
 
 def test_one_seed_says_nothing_about_noise() -> None:
-    alone = scored([("hopper", [[1.0], [3.0]])])
+    alone = summarize([[[1.0], [3.0]]])
     assert (alone.mean, alone.interval, alone.is_one_seed) == (2.0, (2.0, 2.0), True)
     assert (alone.iqm, alone.low, alone.high) == (2.0, None, None)
-    assert not scored([("hopper", [[1.0, 1.1], [3.0, 3.0]])]).is_one_seed
-    assert compare(alone, Score(9.0)) == ("holds within noise", "one seed: noise unknown")
+    assert not summarize([[[1.0, 1.1], [3.0, 3.0]]]).is_one_seed
+    assert compare(alone, Summary(9.0)) == ("holds within noise", "one seed: noise unknown")
 
 
 def test_what_may_be_said_of_two_numbers() -> None:
-    def score(low: float, mean: float, high: float) -> Score:
-        return Score(mean, iqm=mean, low=low, high=high, mean_low=low, mean_high=high)
+    def score(low: float, mean: float, high: float) -> Summary:
+        return Summary(mean, iqm=mean, low=low, high=high, mean_low=low, mean_high=high)
 
     low, middle, high = score(0.8, 1.0, 1.2), score(1.1, 1.3, 1.5), score(1.6, 1.8, 2.0)
     assert compare(low, high) == ("holds", "")
@@ -77,8 +77,8 @@ def test_what_may_be_said_of_two_numbers() -> None:
     assert compare(low, low, at_most=True)[0] == "holds within noise"
     assert compare(high, low, 2.6, at_most=True)[0] == "holds"
     assert compare(high, low, 2.0, at_most=True)[0] == "holds within noise"
-    assert compare(low, Score(1.3))[0] == "holds"
-    assert compare(low, Score(1.1))[0] == "holds within noise"
+    assert compare(low, Summary(1.3))[0] == "holds"
+    assert compare(low, Summary(1.1))[0] == "holds within noise"
 
 
 def test_the_lowest_of_five() -> None:
@@ -102,7 +102,7 @@ def test_within_noise_and_not() -> None:
 
 
 def test_a_wide_interval_counts_though_another_mean_is_nearer() -> None:
-    results = [result for result in xvel() if result.method != "FOCAL"]
+    results = [result for result in xvel() if result.method != named("FOCAL")]
     results += [made("xvel", task, "FOCAL", [0.0, 0.0, 0.0, 1.2]) for task in TASKS]
     found = finding(results, XVEL)
     assert (found.verdict, found.other and found.other.name) == ("holds within noise", "FOCAL")
@@ -111,9 +111,9 @@ def test_a_wide_interval_counts_though_another_mean_is_nearer() -> None:
 def test_not_run() -> None:
     assert str(finding(xvel(TASKS[:2]), XVEL)) == "not run (walker2d missing)"
     assert str(finding(xvel(TASKS[:1]), XVEL)) == "not run (hopper, walker2d missing)"
-    without = [result for result in xvel() if result.method != "FOCAL"]
+    without = [result for result in xvel() if result.method != named("FOCAL")]
     assert str(finding(without, XVEL)) == "not run (FOCAL missing)"
-    gap = [r for r in without if (r.method, r.task) != ("DT", "hopper")]
+    gap = [r for r in without if (r.method, r.task) != (named("DT"), "hopper")]
     assert str(finding(gap, XVEL)) == "not run (FOCAL missing; DT without hopper)"
     assert str(finding(xvel(), "zvel: CDT beats DT")) == "not run (suite zvel missing)"
     assert {found.verdict for found in judge_claims([])} == {"not run"}
@@ -129,7 +129,7 @@ def test_a_task_of_the_users_own_does_not_enter_the_average() -> None:
 def test_interquartile_means_that_disagree_are_said() -> None:
     results = xvel()
     for i, result in enumerate(results):
-        if result.method == "Categorical DT":  # one target fails badly
+        if result.method == named("Categorical DT"):  # one target fails badly
             targets = [replace(t, w1=[9.0] * 4) if t.name == "medium 1" else t for t in result.targets]
             results[i] = replace(result, targets=targets)
     found = finding(results, XVEL)
@@ -140,7 +140,7 @@ def test_interquartile_means_that_disagree_are_said() -> None:
 
 
 def test_the_papers_figure_is_the_printed_one() -> None:
-    printed = paper_tables()["xvel_match_main"].figure("Categorical DT", "average")
+    printed = paper_tables()["xvel_match_main"].figure(named("Categorical DT"), "average")
     assert printed is not None
     claim = "xvel: CDT's average W₁ is no worse"
     found = finding(xvel(), claim)
@@ -150,7 +150,7 @@ def test_the_papers_figure_is_the_printed_one() -> None:
     assert str(finding(xvel(spread=0.0, **{"Categorical DT": printed.mean + 0.001}), claim)) == "does not hold"
 
 
-def test_planned_against_the_mixture_and_open() -> None:
+def test_planned_against_the_mixture_and_nominal() -> None:
     results = [made("synthetic", task, "Categorical DT", [0.5, 0.5, 0.5]) for task in TASKS]
     reference = np.mean([result.targets[0].reference or 0.0 for result in results])
     for factor, verdict in ((1.4, "holds"), (1.6, "does not hold")):
@@ -189,8 +189,8 @@ def test_ten_times_the_steps_and_the_papers_budget() -> None:
     assert found.verdict == "does not hold"
     assert found.other == (f"Categorical DT, 300,000 steps; {TIMES}1.1 is 0.990", "0.900 [0.900, 0.900]")
     assert finding([one(1.0)], claim).verdict == "not run"
-    told = finding([one(1.0), one(0.8, budget="paper")], "halfcheetah xvel: CDT with the paper")
-    assert str(told) == f"information ({TIMES}0.80)"
+    shown = finding([one(1.0), one(0.8, budget="paper")], "halfcheetah xvel: CDT with the paper")
+    assert str(shown) == f"information ({TIMES}0.80)"
 
 
 def test_seconds_are_those_of_a_model_of_the_stack() -> None:
@@ -223,7 +223,7 @@ def test_the_papers_orderings() -> None:
     found = orderings(xvel(Meta_BC=0.05))["xvel_match_main"]
     assert str(found) == "3 of 4; not: Meta-BC"
     assert found.only == ""
-    found = orderings([r for r in xvel(TASKS[:1], spread=0.12, DT=0.12) if r.method != "BC (no-context)"])[
+    found = orderings([r for r in xvel(TASKS[:1], spread=0.12, DT=0.12) if r.method != named("BC (no-context)")])[
         "xvel_match_main"
     ]
     assert str(found) == "3 of 3; within noise: DT; not run: BC (no-context)"

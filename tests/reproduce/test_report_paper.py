@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from report_results import named
 
-from himatch.reproduce.report import paper_tables
-from himatch.reproduce.report.layouts import LAYOUTS, columns_of
-from himatch.reproduce.report.methods import canonical, has_option
-from himatch.reproduce.report.paper import PaperTable
+from himatch.reproduce.paper import PaperTable, paper_tables
+from himatch.reproduce.specification import Specification, display_name
 from himatch.reproduce.suites import SUITES
+from himatch.reproduce.suites import TABLES as SUITE_TABLES
 
 TABLES = paper_tables()
 ROUNDING = 0.0011  # three printed decimals, of which both sides were rounded
@@ -24,16 +24,21 @@ ROUNDING = 0.0011  # three printed decimals, of which both sides were rounded
         ("cheetah_vel_match_main", "Meta-BC", "cheetah-vel/2.5", 0.167, 0.055),
         ("zvel_match_main", "Categorical DT", "halfcheetah/bi-modal", 1.625, 0.902),
         ("xyvel_match_main", "DT", "ant/expert", 1.714, 0.121),
-        ("unsupervised_xvel_16", "BDT (N=50)", "average", 0.443, None),
+        ("unsupervised_xvel_16", "BDT (m=16, N=50)", "average", 0.443, None),
         ("unsupervised_xvel", "BDT (m=16, N=100)", "walker2d/expert", 0.051, 0.006),
-        ("unsupervised_reward", "DT-CPC (m=1)", "walker2d/medium", 0.139, 0.032),
+        ("unsupervised_reward", "DT-CPC (unsupervised, m=1)", "walker2d/medium", 0.139, 0.032),
         ("shift_xvel_match", "DT", "hopper/total", 0.482, 0.088),
         ("shift_reward_match_full", "Categorical DT", "walker2d/total", 0.655, 0.375),
-        ("imitation", "Held-out", "halfcheetah/expert", 11146.200, 59.070),
+        ("imitation", "DT", "hopper/expert", 2113.207, 807.246),
     ],
 )
 def test_cells(label: str, method: str, column: str, mean: float, std: float | None) -> None:
-    assert TABLES[label].figure(method, column) == (mean, std)
+    assert TABLES[label].figure(named(method), column) == (mean, std)
+
+
+def test_the_held_out_episodes_have_returns() -> None:
+    assert TABLES["imitation"].held_out["halfcheetah/expert"] == (11146.200, 59.070)
+    assert [label for label, table in TABLES.items() if table.held_out] == ["imitation"]
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
@@ -59,36 +64,84 @@ def test_the_deviations_of_totals_agree_but_for_the_ones_noted() -> None:
                 assert sb is not None
                 if ((sa**2 + sb**2) / 2 + (a - b) ** 2 / 4) ** 0.5 != pytest.approx(std, abs=0.002):
                     odd.add((table.label, method, task))
-    assert odd == {(label, "FOCAL", "halfcheetah") for label in ("xvel_match_main", "reward_match")}
+    assert odd == {(label, named("FOCAL"), "halfcheetah") for label in ("xvel_match_main", "reward_match")}
 
 
 def test_the_short_table_repeats_the_long_one() -> None:
     short, long = TABLES["unsupervised_xvel_16"], TABLES["unsupervised_xvel"]
-    for method in short.methods:
+    for method in short.rows:
         assert all(long.figure(method, column) == figure for column, figure in short.rows[method].items())
 
 
-def test_every_layout_has_its_table_and_every_column_of_it() -> None:
-    assert {layout.label for layout in LAYOUTS} == set(TABLES)
-    for layout in LAYOUTS:
-        keys = {column.key for column in columns_of(layout, layout.tasks)}
-        assert set(TABLES[layout.label].columns) <= keys
+def test_every_table_has_its_figures_and_every_column_of_them() -> None:
+    assert set(SUITE_TABLES) == set(TABLES)
+    for _, layout in SUITE_TABLES.values():
+        keys = {column.key for column in layout.columns(layout.tasks)}
+        assert layout.paper is TABLES[layout.label]
+        assert set(layout.paper.columns) <= keys
 
 
-def test_names_of_methods_meet() -> None:
-    assert canonical("DT-AE (joint)") == canonical("DT-AE (m=16, joint)") == canonical("DT-AE (joint, m=16)")
-    assert canonical("DT-AE") == canonical("DT-AE (unsupervised, m=16)") != canonical("DT-AE (m=1)")
-    assert canonical("BDT") == canonical("BDT (m=16, N=20)") != canonical("BDT (m=16, N=20, literal)")
-    assert canonical("BDT (m=16, N=20) literal") == canonical("BDT (m=16, N=20, literal)")
-    assert canonical("BC") == canonical("BC (no-context)")
-    assert canonical("Categorical DT") == "Categorical DT"
-    assert has_option("BDT (N=50)", "m=16")
-    assert not has_option("DT-E2E (m=1)", "m=16")
+@pytest.mark.parametrize("label", SUITE_TABLES)
+def test_every_row_of_the_paper_is_one_of_its_suite(label: str) -> None:
+    suite, layout = SUITE_TABLES[label]
+    assert set(layout.paper.rows) <= {row.specification for row in suite.methods}
+    assert layout.proposed in layout.paper.rows
+    assert layout.feature in suite.features
+    assert set(layout.tasks) == set(suite.tasks)
+
+
+def test_specifications_are_equal_in_any_order_of_their_settings() -> None:
+    one = Specification.of("bdt", m=16, target_window=50, literal=False)
+    assert one == Specification.of("bdt", literal=False, target_window=50, m=16)
+    assert Specification.of(**one.as_json()) == one
+    assert len({one, Specification("bdt"), Specification.of("bdt", m=16)}) == 3
+    assert (one.get("m"), one.get("mode")) == (16, None)
+    assert Specification("a", (("layers", [1, 2]),)) == Specification.of("a", layers=(1, 2))
+
+
+def test_names_of_methods() -> None:
+    names = {
+        "Categorical DT": Specification("cdt"),
+        "BC (no-context)": Specification("bc"),
+        "moments": Specification("moments"),
+        "BDT (m=16, N=20)": Specification.of("bdt", m=16, target_window=20, literal=False),
+        "BDT (m=16, N=20, literal)": Specification.of("bdt", m=16, target_window=20, literal=True),
+        "DT-AE (unsupervised, m=16)": Specification.of("dt-ae", m=16, mode="unsupervised"),
+        "DT-E2E (m=1)": Specification.of("dt-e2e", m=1),
+    }
+    assert [display_name(method) for method in names.values()] == list(names)
+    assert display_name(None) == "dataset"
+
+
+def test_rows_of_the_paper_have_the_papers_names() -> None:
+    short, long = (SUITE_TABLES[label][1] for label in ("unsupervised_xvel_16", "unsupervised_xvel"))
+    joint, alone = (Specification.of("dt-ae", m=16, mode=mode) for mode in ("joint", "unsupervised"))
+    bdt, literal = (Specification.of("bdt", m=16, target_window=20, literal=literal) for literal in (False, True))
+    assert [short.row_name(method) for method in (joint, alone, bdt)] == ["DT-AE (joint)", "DT-AE", "BDT (N=20)"]
+    assert [long.row_name(method) for method in (joint, alone, bdt)] == [
+        *("DT-AE (m=16, joint)", "DT-AE (m=16)", "BDT (m=16, N=20)"),
+    ]
+    assert short.row_name(literal) == long.row_name(literal) == "BDT (m=16, N=20, literal)"  # it has no such row
+
+
+@pytest.mark.parametrize("label", list(TABLES))
+def test_names_tell_the_rows_of_a_table_apart(label: str) -> None:
+    suite, layout = SUITE_TABLES[label]
+    names = [layout.row_name(row.specification) for row in suite.methods if layout.includes(row.specification)]
+    assert len(names) == len(set(names))
+
+
+def test_the_short_table_has_the_largest_codes() -> None:
+    layout = SUITE_TABLES["unsupervised_xvel_16"][1]
+    assert layout.includes(Specification.of("dt-e2e", m=16))
+    assert not layout.includes(Specification.of("dt-e2e", m=1))
+    assert not layout.includes(Specification("moments"))
+    assert not layout.includes(None)
 
 
 @pytest.mark.parametrize("label", ["unsupervised_xvel", "unsupervised_reward"])
 def test_imitation_has_the_paper_s_rows_and_the_literal_readings(label: str) -> None:
-    ours = {canonical(variant.name) for variant in SUITES["imitation"].variants}
-    literal = {name for name in ours if has_option(name, "literal")}
-    assert {canonical(name) for name in TABLES[label].rows} == ours - literal
+    ours = {row.specification for row in SUITES["imitation"].methods}
+    literal = {method for method in ours if method.get("literal")}
+    assert set(TABLES[label].rows) == ours - literal
     assert len(literal) == 2

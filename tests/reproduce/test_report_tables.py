@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from report_results import Place, cell_of, every_suite, held_out, job, synthetic
+from report_results import Place, cell_of, every_suite, held_out, job, named, synthetic
 
 from himatch.divergences import summarize
 from himatch.errors import HimatchWarning
-from himatch.reproduce.report import Table, build_tables
+from himatch.reproduce.report import ResultTable, build_tables
 from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.captions import data_hash
-from himatch.reproduce.report.scores import scored
 from himatch.reproduce.results import JobResult
 
 
@@ -23,7 +22,7 @@ def results() -> list[JobResult]:
 
 
 @pytest.fixture(scope="module")
-def tables(results: list[JobResult]) -> dict[str, Table]:
+def tables(results: list[JobResult]) -> dict[str, ResultTable]:
     return {table.label: table for table in build_tables(results)}
 
 
@@ -31,16 +30,17 @@ def one(results: list[JobResult], suite: str, task: str, method: str, feature: s
     (found,) = [
         r
         for r in results
-        if (r.suite, r.task, r.method, r.feature, r.conditioning) == (suite, task, method, feature, "nominal")
+        if (r.suite, r.task, r.method, r.feature, r.conditioning) == (suite, task, named(method), feature, "nominal")
     ]
     return found
 
 
-def test_scores_are_those_of_the_divergences() -> None:
-    strata = np.random.default_rng(0).gamma(2, size=(10, 4)).tolist()
-    for tasks in (("hopper",), ("hopper", "walker2d"), ("hopper", "hopper")):
-        ours = scored([(task, strata) for task in tasks])
-        assert asdict(ours) == asdict(summarize([strata] * len(tasks), tasks))
+def test_cells_are_summaries_of_the_divergences(tables: dict[str, ResultTable], results: list[JobResult]) -> None:
+    table = tables["xvel_match_main"]
+    scores = {task: one(results, "xvel", task, "DT").scores() for task in table.tasks}
+    for task, strata in scores.items():
+        assert cell_of(table, "DT", f"{task}/total").ours == summarize([strata])
+    assert cell_of(table, "DT", "average").ours == summarize(list(scores.values()), list(scores))
 
 
 def test_averages_draw_the_models_of_each_task_apart() -> None:
@@ -73,12 +73,12 @@ def test_one_seed_has_no_interval_in_any_cell() -> None:
         assert wording.middle(cell, table)
 
 
-def test_every_table_of_the_paper_is_made(tables: dict[str, Table]) -> None:
+def test_every_table_of_the_paper_is_made(tables: dict[str, ResultTable]) -> None:
     assert len(tables) == 12
     assert all(len(row.cells) == len(table.columns) for table in tables.values() for row in table.rows)
 
 
-def test_cells(tables: dict[str, Table], results: list[JobResult]) -> None:
+def test_cells(tables: dict[str, ResultTable], results: list[JobResult]) -> None:
     table = tables["xvel_match_main"]
     hopper = one(results, "xvel", "hopper", "DT")
     expert = [w for t in hopper.targets if t.group == "expert" for w in t.w1]
@@ -94,7 +94,7 @@ def test_cells(tables: dict[str, Table], results: list[JobResult]) -> None:
     assert total.mean == pytest.approx(np.mean(hopper.scores()))
 
 
-def test_the_average_is_over_the_tasks_that_were_run(tables: dict[str, Table]) -> None:
+def test_the_average_is_over_the_tasks_that_were_run(tables: dict[str, ResultTable]) -> None:
     table = tables["xvel_match_main"]
     totals = [cell_of(table, "DT", f"{task}/total").ours for task in ("halfcheetah", "hopper")]
     average = cell_of(table, "DT", "average")
@@ -111,7 +111,7 @@ def test_with_all_tasks_the_average_is_the_printed_one() -> None:
     assert cell_of(table, "DT", "average").paper == (0.387, None)
 
 
-def test_the_lowest_of_a_column_is_marked(tables: dict[str, Table]) -> None:
+def test_the_lowest_of_a_column_is_marked(tables: dict[str, ResultTable]) -> None:
     table = tables["xvel_match_main"]
     for i in range(len(table.columns)):
         marked = [row.name for row in table.rows if row.cells[i].best]
@@ -124,7 +124,7 @@ def test_alone_nothing_is_best() -> None:
     assert not any(cell.best for row in table.rows for cell in row.cells)
 
 
-def test_missing_jobs_are_shown(tables: dict[str, Table]) -> None:
+def test_missing_jobs_are_shown(tables: dict[str, ResultTable]) -> None:
     table = tables["xvel_match_main"]
     missing = cell_of(table, "FOCAL", "hopper/total")
     assert (missing.ours, missing.ratio) == (None, None)
@@ -140,7 +140,7 @@ def test_a_method_without_one_task_has_no_average() -> None:
     assert any("Categorical DT (halfcheetah)" in note for note in table.notes)
 
 
-def test_the_reference_stands_below(tables: dict[str, Table]) -> None:
+def test_the_reference_stands_below(tables: dict[str, ResultTable]) -> None:
     row = tables["xvel_match_main"].rows[-1]
     assert (row.name, row.kind) == ("Episode mixture", "reference")
     reference = row.cells[0].ours
@@ -182,14 +182,16 @@ def test_the_reference_is_of_the_main_budgets_data() -> None:
 
 def test_a_return_is_held_against_the_held_out_ones_of_its_own_data() -> None:
     jobs = []
-    for method, asked, reached in (("Categorical DT", 1000.0, 1100.0), ("DT", 3000.0, 3010.0)):
-        result = on(method, job("return", "hopper", method, "reward", held_out()), asked)
+    for method, own, reached in (("Categorical DT", 1000.0, 1100.0), ("DT", 3000.0, 3010.0)):
+        result = on(method, job("return", "hopper", method, "reward", held_out()), own)
         jobs.append(replace(result, targets=[replace(t, returns=[reached] * 2) for t in result.targets]))
     (table,) = build_tables(jobs)
     assert [row.name for row in table.methods if row.cells[0].best] == ["DT"]
 
 
-def test_orderings_are_columns_and_conditionings_are_rows(tables: dict[str, Table], results: list[JobResult]) -> None:
+def test_orderings_are_columns_and_conditionings_are_rows(
+    tables: dict[str, ResultTable], results: list[JobResult]
+) -> None:
     table = tables["synthesized_smm"]
     assert [c.key for c in table.columns][:2] == ["halfcheetah/listed", "halfcheetah/shuffled"]
     assert [row.name for row in table.methods][:2] == ["Categorical DT", "Categorical DT, planned"]
@@ -200,14 +202,14 @@ def test_orderings_are_columns_and_conditionings_are_rows(tables: dict[str, Tabl
     assert cell_of(table, "Categorical DT", "hopper/shuffled").paper is None
 
 
-def test_codes_and_literal_readings(tables: dict[str, Table]) -> None:
+def test_codes_and_literal_readings(tables: dict[str, ResultTable]) -> None:
     short = [row.name for row in tables["unsupervised_xvel_16"].methods if not row.is_missing]
     assert short == ["DT-AE (joint)", "BDT (N=20)", "BDT (m=16, N=20, literal)"]
     assert cell_of(tables["unsupervised_xvel"], "DT-E2E (m=4)", "hopper/total").ours is not None
     assert cell_of(tables["unsupervised_xvel"], "BDT (m=16, N=20, literal)", "hopper/total").paper is None
 
 
-def test_returns_come_with_scores_and_the_nearest_is_best(tables: dict[str, Table]) -> None:
+def test_returns_come_with_scores_and_the_nearest_is_best(tables: dict[str, ResultTable]) -> None:
     table = tables["imitation"]
     assert table.rows[-1].name == "Held-out"
     goal = cell_of(table, "Held-out", "hopper/expert").ours
@@ -221,7 +223,7 @@ def test_returns_come_with_scores_and_the_nearest_is_best(tables: dict[str, Tabl
     assert score.normalized == pytest.approx(100 * (score.ours.mean + 20.272305) / (3234.3 + 20.272305))
 
 
-def test_captions_name_the_data(tables: dict[str, Table]) -> None:
+def test_captions_name_the_data(tables: dict[str, ResultTable]) -> None:
     caption = tables["xvel_match_main"].caption
     assert "hopper-medium-expert (made by himatch, 100 episodes, sha256 " in caption
     assert "2 seeds, 5 rollouts" in caption
@@ -248,7 +250,7 @@ def test_data_that_only_gave_targets_are_named_after_those_trained_on() -> None:
     assert data_hash(result) != "ab" * 32
 
 
-def test_budgets_are_told_apart_and_repeats_are_said() -> None:
+def test_budgets_have_rows_of_their_own_and_repeats_are_noted() -> None:
     jobs = [job("xvel", "hopper", "DT", "x_velocity", held_out(), budget=budget) for budget in ("smoke", "paper")]
     (table,) = build_tables(jobs)
     assert [row.name for row in table.methods if not row.is_missing] == ["DT, paper", "DT, smoke"]
@@ -276,7 +278,7 @@ def test_training_for_longer_is_a_row_of_its_own() -> None:
     assert names[2:] == ["Meta-BC, fast", "Meta-BC, paper"]  # 100,000 steps are what the paper gives it
 
 
-def test_acting_by_chance_is_a_row_of_its_own() -> None:
+def test_a_stochastic_policy_is_a_row_of_its_own() -> None:
     kind = ("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out())
     (table,) = build_tables([job(*kind, head="gaussian"), job(*kind)])
     assert [row.name for row in table.methods if not row.is_missing] == ["Categorical DT", "Categorical DT, by chance"]

@@ -12,6 +12,7 @@ import pytest
 from report_results import Place, every_suite, held_out, job
 
 from himatch.errors import HimatchError
+from himatch.reproduce import SUITES
 from himatch.reproduce.report.spreadsheet import targets_csv
 from himatch.reproduce.results import JobResult, TargetScore, read_result, read_results, write_result
 
@@ -68,18 +69,18 @@ def test_files_with_everything_spelt_out_are_read_too(tmp_path: Path) -> None:
     result = job("xvel", "hopper", "DT", "x_velocity", held_out())
     path = tmp_path / "scores" / "plain.json"
     path.parent.mkdir()
-    path.write_text(json.dumps(asdict(result), indent=1))
+    path.write_text(json.dumps({**asdict(result), "method": {"name": "dt"}}, indent=1))
     assert read_results([tmp_path]) == [result]
 
 
 @pytest.mark.parametrize(("suite", "task"), [("cheetah-vel", "cheetah-vel"), ("zvel", "halfcheetah")])
 def test_returns_of_mixed_rewards_are_left_out_of_older_files_too(suite: str, task: str, tmp_path: Path) -> None:
-    """Rollouts are rewarded for one thing, the episodes they were asked for for others."""
+    """Rollouts are rewarded for one thing, the episodes that were their targets for others."""
     path = tmp_path / "scores" / "older.json"
     path.parent.mkdir()
     older = asdict(job("xvel", task, "DT", "x_velocity", held_out()))
     assert older["targets"][0]["returns"]
-    path.write_text(json.dumps({**older, "suite": suite}))
+    path.write_text(json.dumps({**older, "suite": suite, "method": {"name": "dt"}}))
     (result,) = read_results([tmp_path])
     assert all(target.returns == [] and target.target_return is None for target in result.targets)
     assert 'returns":[]' in write_result(tmp_path, result).read_text()
@@ -92,7 +93,7 @@ def test_returns_of_mixed_rewards_are_left_out_of_older_files_too(suite: str, ta
 def test_results_are_found_below_a_published_folder(tmp_path: Path) -> None:
     for budget in ("fast", "paper"):
         write_result(tmp_path / budget, job("xvel", "hopper", "DT", "x_velocity", held_out(), budget=budget))
-    write_result(tmp_path / "fast", JobResult("data", "arm", "dataset", "x", "nominal", "fast", [], 0, [], {}))
+    write_result(tmp_path / "fast", JobResult("data", "arm", None, "x", "nominal", "fast", [], 0, [], {}))
     assert [(r.suite, r.budget) for r in read_results([tmp_path])] == [
         *(("data", "fast"), ("xvel", "fast"), ("xvel", "paper")),
     ]
@@ -113,3 +114,23 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path.write_text(path.read_text()[:-40])
     with pytest.raises(HimatchError, match=path.name):
         read_results([tmp_path])
+
+
+def test_a_file_is_named_by_the_specification(tmp_path: Path) -> None:
+    """Whatever tables call the method."""
+    result = job("imitation", "hopper", "BDT (m=16, N=50)", "reward", held_out())
+    path = write_result(tmp_path, result)
+    assert path.name == "imitation-hopper-bdt-literal=false-m=16-target_window=50-reward-nominal.json"
+    content = json.loads(path.read_text())
+    assert content["method"] == {"name": "bdt", "literal": False, "m": 16, "target_window": 50}
+    path.write_text(json.dumps({**content, "method": "BDT (m=16, N=50)"}))
+    with pytest.raises(HimatchError, match="written by an earlier himatch"):
+        read_results([tmp_path])
+
+
+def test_every_published_result_is_a_row_of_its_suite() -> None:
+    for result in read_results(Path(__file__).parents[2] / "results"):
+        rows = {row.specification for row in SUITES[result.suite].methods}
+        assert result.method in (rows or {None})
+        if result.method is not None:
+            assert result.method.as_json().items() <= result.provenance["method"].items()

@@ -26,11 +26,14 @@ from himatch.errors import HimatchError, TargetError
 from himatch.evaluation import temperature
 from himatch.methods import METHODS, make_method
 from himatch.reproduce import BUDGETS, SUITES, Options, Outcome, plan_jobs, read_results, run_benchmark
+from himatch.reproduce import budgets as budgets_module
 from himatch.reproduce import execution as running_module
-from himatch.reproduce import suites as suites_module
+from himatch.reproduce import jobs as jobs_module
+from himatch.reproduce import measurements as measurements_module
+from himatch.reproduce.budgets import Budget
 from himatch.reproduce.report import build_tables
 from himatch.reproduce.runner import show_outcomes
-from himatch.reproduce.suites import Budget
+from himatch.reproduce.specification import display_name
 from himatch.rollout import CONDITIONINGS
 from himatch.runs.loader import load
 from himatch.training import Interrupted
@@ -42,11 +45,8 @@ TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget in which a suite takes seconds."""
     budgets = {**BUDGETS, "smoke": TINY}
-    for module in (suites_module, running_module):
+    for module in (budgets_module, jobs_module, running_module):
         monkeypatch.setattr(module, "BUDGETS", budgets)
-    from himatch.reproduce import jobs
-
-    monkeypatch.setattr(jobs, "BUDGETS", budgets)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path
     outcomes = run_benchmark([name], tmp_path, chosen, quiet=True)
     assert [outcome.failure for outcome in outcomes] == [None] * len(outcomes)
     results = read_results([tmp_path])
-    assert len(results) == sum(len(job.questions) for job in plan_jobs([name], chosen))
+    assert len(results) == sum(len(job.results) for job in plan_jobs([name], chosen))
     for result in results:
         assert result.suite == name
         assert result.provenance["data"]["hash"]
@@ -115,7 +115,7 @@ def test_conditionings_are_left_out_where_rollouts_would_refuse_them(tiny: None,
     assert [outcome.failure for outcome in outcomes] == [None] * len(methods)
     for job in jobs:
         policy = load(tmp_path / "models" / job.key)
-        for conditioning in set(CONDITIONINGS) - {question.conditioning for question in job.questions}:
+        for conditioning in set(CONDITIONINGS) - {result.conditioning for result in job.results}:
             with pytest.raises(TargetError, match=f"^{conditioning} conditioning"):
                 policy.match("heldout(0)", episodes=1, conditioning=conditioning)
 
@@ -124,9 +124,7 @@ def _flat(shares: list[object]) -> list[float]:
     return [x for row in shares for x in (row if isinstance(row, list) else [row])]  # type: ignore[misc]
 
 
-def test_finished_jobs_are_not_done_again_and_new_questions_use_the_model(
-    tiny: None, cache: str, tmp_path: Path
-) -> None:
+def test_finished_jobs_are_not_done_again_and_new_suites_use_the_model(tiny: None, cache: str, tmp_path: Path) -> None:
     chosen = options(cache, tasks=("hopper",), methods=("cdt",))
     run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
     files = sorted(tmp_path.rglob("*.safetensors")) + sorted((tmp_path / "scores").iterdir())
@@ -163,17 +161,17 @@ def test_a_table_is_of_one_dataset(tiny: None, cache: str, tmp_path: Path) -> No
     )
 
 
-def test_questions_about_the_same_targets_are_played_once(
+def test_results_that_share_targets_share_rollouts(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One set of rollouts answers all, and says of each feature what rollouts of its own would have said."""
-    play, played = running_module.match_targets, []
+    """And score each feature as rollouts of its own would have."""
+    play, played = measurements_module.match_targets, []
 
     def counted(*arguments: Any, **settings: Any) -> Any:
         played.append(settings["features"])
         return play(*arguments, **settings)
 
-    monkeypatch.setattr(running_module, "match_targets", counted)
+    monkeypatch.setattr(measurements_module, "match_targets", counted)
     chosen = options(cache, tasks=("hopper",), methods=("bc",))
     run_benchmark(["xvel", "reward"], tmp_path / "together", chosen, quiet=True)
     assert played == [("x_velocity", "reward")]
@@ -198,7 +196,7 @@ def test_a_failure_is_listed_and_does_not_stop_the_rest(
     chosen = options(cache, tasks=("hopper",), methods=("dt", "bc"))
     outcomes = run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
     assert sorted(outcome.failure or "" for outcome in outcomes) == ["", "RuntimeError: the disk has gone away"]
-    assert [result.method for result in read_results([tmp_path])] == ["BC (no-context)"]
+    assert [display_name(result.method) for result in read_results([tmp_path])] == ["BC (no-context)"]
     assert "Traceback" in next((tmp_path / "failures").iterdir()).read_text()
     monkeypatch.setattr(running_module, "train", train)
     again = run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
@@ -245,7 +243,7 @@ def test_the_temperature_is_chosen_alike_in_whatever_order_suites_are_named(
 def test_each_method_has_the_temperature_that_suits_it(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chosen once, by training episodes; what is asked later acts at it, too."""
+    """Chosen once, by training episodes; suites that are run later use it, too."""
     chosen = options(cache, tasks=("hopper",), methods=("dt",), head="gaussian")
     monkeypatch.setattr(
         running_module, "training_scores", lambda policy, targets, feature, threads: {0.7: [3.0], 0.5: [1.0]}
@@ -253,13 +251,13 @@ def test_each_method_has_the_temperature_that_suits_it(
     assert run_benchmark(["xvel"], tmp_path, chosen, quiet=True)[0].failure is None
     monkeypatch.delattr(running_module, "training_scores")
     acted: list[float] = []
-    real = running_module.match_targets
+    real = measurements_module.match_targets
 
     def noted(policy: Any, *rest: Any, **settings: Any) -> Any:
         acted.append(policy.temperature)
         return real(policy, *rest, **settings)
 
-    monkeypatch.setattr(running_module, "match_targets", noted)
+    monkeypatch.setattr(measurements_module, "match_targets", noted)
     assert run_benchmark(["synthetic"], tmp_path, chosen, quiet=True)[0].failure is None
     assert acted == [0.5]
     assert {result.provenance["training"]["temperature"] for result in read_results([tmp_path])} == {0.5}
@@ -293,7 +291,7 @@ def test_several_processes_know_a_method_of_ones_own(cache: str, logs: Path, tmp
     finally:
         METHODS.pop("coarse", None)
     assert [outcome.failure for outcome in outcomes] == [None, None]
-    results = {result.method: result for result in read_results([tmp_path / "out"])}
+    results = {display_name(result.method): result for result in read_results([tmp_path / "out"])}
     assert set(results) == {"coarse", "BC (no-context)"}
     assert results["coarse"].provenance["method"] == {
         "name": "coarse",
@@ -365,14 +363,14 @@ def test_targets_beside_the_data_are_new_and_named(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The patchworks of zvel are himatch's own episodes, with data of one's own as well."""
-    real, seen = running_module.suite_targets, []
+    real, seen = measurements_module.suite_targets, []
 
     def watched(suite: Any, task: str, split: Split, additional: Any) -> Any:
         extra: TrajectoryDataset = additional()
         seen.append((split.train, extra))
         return real(suite, task, split, lambda: extra)
 
-    monkeypatch.setattr(running_module, "suite_targets", watched)
+    monkeypatch.setattr(measurements_module, "suite_targets", watched)
     chosen = options(cache, methods=("dt",))
     assert run_benchmark(["zvel"], tmp_path / "usual", chosen, quiet=True)[0].failure is None
     ((trained_on, extra),) = seen

@@ -17,20 +17,34 @@ _CUT = 0.25  # of either end: what is left is the middle half
 
 @dataclass(frozen=True)
 class Summary:
-    """What a table shows of scores; an average over several groups has no deviation.
+    """Mean, deviation, interquartile mean and intervals of scores; an average over several groups has no deviation.
 
     ``low`` and ``high`` bound the interquartile mean, ``mean_low`` and ``mean_high`` the mean, each with 95 %
-    confidence. A single seed says nothing about its noise: there is no interval then.
+    confidence. A single seed says nothing about its noise: there is no interval then. Numbers that are no samples,
+    such as those of a reference, have neither intervals nor an interquartile mean.
     """
 
     mean: float
-    std: float | None
-    iqm: float
-    low: float | None
-    high: float | None
-    count: int
-    mean_low: float | None
-    mean_high: float | None
+    std: float | None = None
+    iqm: float | None = None
+    low: float | None = None
+    high: float | None = None
+    count: int = 0
+    mean_low: float | None = None
+    mean_high: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """That of the mean; a number without one is its own."""
+        return (
+            self.mean if self.mean_low is None else self.mean_low,
+            self.mean if self.mean_high is None else self.mean_high,
+        )
+
+    @property
+    def is_one_seed(self) -> bool:
+        """Whether the number is a sample that says nothing about its own noise."""
+        return self.iqm is not None and self.mean_low is None
 
 
 def interquartile_mean(scores: ArrayLike) -> float:

@@ -1,9 +1,11 @@
 """The paper's experiments: suites as data, jobs that run anywhere, results as files."""
 
+from himatch.reproduce.budgets import BUDGETS
 from himatch.reproduce.jobs import Job, Options, plan_jobs
-from himatch.reproduce.results import JobResult, TargetScore, read_results
+from himatch.reproduce.results import JobResult, ResultKey, TargetScore, read_results
 from himatch.reproduce.runner import Outcome, run_benchmark
-from himatch.reproduce.suites import BUDGETS, SUITES
+from himatch.reproduce.specification import Specification
+from himatch.reproduce.suites import SUITES
 
 __all__ = [
     "BUDGETS",
@@ -12,6 +14,8 @@ __all__ = [
     "JobResult",
     "Options",
     "Outcome",
+    "ResultKey",
+    "Specification",
     "TargetScore",
     "plan_jobs",
     "read_results",

@@ -1,4 +1,4 @@
-"""From suites to work: which models have to be trained, and what each of them is then asked."""
+"""From suites to work: which models have to be trained, and which results each of them gives."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, get_args
 from himatch.errors import HimatchError
 from himatch.methods import METHODS, make_method
 from himatch.networks.heads import Head
-from himatch.reproduce.results import file_name, result_path
-from himatch.reproduce.suites import BUDGETS, Suite, find_suites, rows_of
+from himatch.reproduce.budgets import BUDGETS
+from himatch.reproduce.results import ResultKey, file_name
+from himatch.reproduce.specification import Specification
+from himatch.reproduce.suite import Suite
+from himatch.reproduce.suites import find_suites, methods_of
 from himatch.rollout import CONDITIONINGS, objection
 from himatch.tasks import get_task, import_tasks
-
-OWN_HEAD = ("focal",)
-"""Methods with a head of their own, which are left out where another one is asked for."""
 
 
 @dataclass(frozen=True)
@@ -71,24 +71,10 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a trained model is asked: one result file."""
-
-    suite: str
-    name: str
-    feature: str
-    conditioning: str
-
-    def answer(self, out: Path, task: str) -> Path:
-        """Where its result lies."""
-        return result_path(out, self.suite, task, self.name, self.feature, self.conditioning)
-
-
-@dataclass(frozen=True)
 class Job:
-    """One model and everything it is asked: trained once, for all suites that it serves.
+    """One model and every result that it gives: trained once, for all suites that it serves.
 
-    An empty ``method`` trains nothing: the suite ``data`` only looks at the dataset.
+    An empty ``method`` trains nothing: the suite ``data`` describes the dataset.
     """
 
     task: str
@@ -97,7 +83,7 @@ class Job:
     method: str
     settings: tuple[tuple[str, Any], ...]
     overrides: tuple[tuple[str, Any], ...]
-    questions: tuple[Question, ...]
+    results: tuple[ResultKey, ...]
 
     @property
     def key(self) -> str:
@@ -105,9 +91,9 @@ class Job:
         settings = (f"{name}={value}" for name, value in (*self.settings, *self.overrides))
         return file_name(*filter(None, (self.dataset, self.method)), *settings, kept="-_.=")
 
-    def open_questions(self, out: Path) -> list[Question]:
-        """What no result below a benchmark's folder answers yet."""
-        return [q for q in self.questions if not q.answer(out, self.task).is_file()]
+    def missing(self, out: Path) -> list[ResultKey]:
+        """The results that a benchmark's folder does not hold yet."""
+        return [result for result in self.results if not result.path(out).is_file()]
 
     def as_json(self) -> str:
         """Plain text, so that a job can travel to another process or machine."""
@@ -117,7 +103,9 @@ class Job:
     def from_json(cls, text: str) -> Job:
         """The job that travelled."""
         content = json.loads(text)
-        content["questions"] = tuple(Question(**q) for q in content["questions"])
+        for result in content["results"]:
+            result["method"] = None if result["method"] is None else Specification(**result["method"])
+        content["results"] = tuple(ResultKey(**result) for result in content["results"])
         for name in ("settings", "overrides"):
             content[name] = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in content[name])
         return cls(**content)
@@ -137,8 +125,8 @@ def plan_jobs(names: Sequence[str], options: Options) -> list[Job]:
                 continue
             for job in _jobs(suite, task, options):
                 before = models.get(job.key)
-                questions = job.questions if before is None else (*before.questions, *job.questions)
-                models[job.key] = replace(job, questions=tuple(dict.fromkeys(questions)))
+                results = job.results if before is None else (*before.results, *job.results)
+                models[job.key] = replace(job, results=tuple(dict.fromkeys(results)))
     if not models:
         raise HimatchError(
             "nothing is left to do: these suites have none of the chosen tasks and methods, or none that takes "
@@ -148,32 +136,24 @@ def plan_jobs(names: Sequence[str], options: Options) -> list[Job]:
 
 
 def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
-    dataset = suite.dataset.format(task=task)
+    """One job for every method and feature of a suite that takes the conditioning and the head chosen."""
+    where = task, suite.dataset.format(task=task), suite.split
     if suite.targets == "dataset":
-        questions = tuple(Question(suite.name, "dataset", feature, "nominal") for feature in suite.features)
-        return [Job(task, dataset, suite.split, "", (), (), questions)]
+        described = tuple(ResultKey(suite.name, task, None, feature, "nominal") for feature in suite.features)
+        return [Job(*where, "", (), (), described)]
     jobs = []
-    for variant in rows_of(suite, options.budget, options.methods, all_variants=options.all_variants):
-        if options.head is not None and variant.method in OWN_HEAD:
+    for row in methods_of(suite, options.budget, options.methods, all_variants=options.all_variants):
+        if options.head is not None and row.own_head:
             continue
         for feature in suite.features:
-            settings = {**variant.settings, **({"feature": feature} if variant.matched else {})}
-            method = make_method(variant.method, **settings)
-            asked = tuple(
-                Question(suite.name, variant.name, feature, conditioning)
+            settings = row.settings(feature)
+            method = make_method(row.specification.name, **settings)
+            results = tuple(
+                ResultKey(suite.name, task, row.specification, feature, conditioning)
                 for conditioning in options.conditioning
                 if objection(conditioning, method.statistic(get_task(task)), method) is None
             )
-            if asked:
-                jobs.append(
-                    Job(
-                        task,
-                        dataset,
-                        suite.split,
-                        variant.method,
-                        tuple(sorted(settings.items())),
-                        tuple(sorted(variant.overrides.items())),
-                        asked,
-                    )
-                )
+            if results:
+                given = tuple(sorted(settings.items())), tuple(sorted(row.overrides.items()))
+                jobs.append(Job(*where, row.specification.name, *given, results))
     return jobs

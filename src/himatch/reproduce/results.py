@@ -11,6 +11,7 @@ from typing import Any
 
 from himatch._runtime.files import new_file, reading
 from himatch.errors import DataError
+from himatch.reproduce.specification import DATASET, Specification
 from himatch.reproduce.suites import SUITES
 
 SCORES = "scores"  # folder of the result files below a benchmark's own
@@ -35,13 +36,38 @@ class TargetScore:
     lengths: list[float]
     target_return: float | None = None
     reference: float | None = None
-    """W1 of the nearest mixture of training episodes."""
+    """W1 of the episode mixture."""
     outside: float = 0.0
     shift: float | None = None
     """By how many bin widths the target was moved (suite ``shift``)."""
     ordering: str | None = None
     """``listed`` or ``shuffled`` (suite ``synthetic``)."""
     histograms: dict[str, Any] = field(default_factory=dict)
+
+    def belongs_to(self, group: str) -> bool:
+        """Whether it counts in a group of a table."""
+        if group in ("listed", "shuffled"):
+            return self.ordering == group
+        return group in ("total", self.group)
+
+
+@dataclass(frozen=True)
+class ResultKey:
+    """What tells the results of a benchmark's folder apart."""
+
+    suite: str
+    task: str
+    method: Specification | None
+    """``None`` in the suite ``data``, which describes datasets."""
+    feature: str
+    conditioning: str
+
+    def path(self, folder: Path) -> Path:
+        """Where the result lies below a benchmark's folder."""
+        settings = () if self.method is None else (f"{key}={value}" for key, value in self.method.settings)
+        method = DATASET if self.method is None else self.method.name
+        name = file_name(self.suite, self.task, method, *settings, self.feature, self.conditioning, kept="-_.=")
+        return folder / SCORES / f"{name.lower()}.json"
 
 
 @dataclass(frozen=True)
@@ -53,8 +79,7 @@ class JobResult:
 
     suite: str
     task: str
-    method: str
-    """The paper's name with what distinguishes it: ``Categorical DT``, ``BDT (m=16, N=20)``."""
+    method: Specification | None
     feature: str
     conditioning: str
     budget: str
@@ -62,22 +87,22 @@ class JobResult:
     episodes: int
     targets: list[TargetScore]
     provenance: dict[str, Any]
-    """Data (name, hash, episodes, steps, where from), those of targets that come from elsewhere, training settings,
-    versions, dates, seconds of training and of rollouts."""
+    """Data (name, hash, episodes, steps, where from), those of targets that come from elsewhere, every setting of the
+    method and of its training, versions, dates, seconds of training and of rollouts."""
 
     def __post_init__(self) -> None:
         if self.suite in SUITES and SUITES[self.suite].mixes_rewards:
             plain = [replace(target, returns=[], target_return=None) for target in self.targets]
             object.__setattr__(self, "targets", plain)
 
+    @property
+    def key(self) -> ResultKey:
+        """What tells it apart."""
+        return ResultKey(self.suite, self.task, self.method, self.feature, self.conditioning)
+
     def scores(self) -> list[list[float]]:
         """W1 of every target, per seed."""
         return [t.w1 for t in self.targets]
-
-
-def result_path(folder: Path, suite: str, task: str, method: str, feature: str, conditioning: str) -> Path:
-    """Where a result lies below a benchmark's folder."""
-    return folder / SCORES / f"{file_name(suite, task, method, feature, conditioning).lower()}.json"
 
 
 def file_name(*parts: str, kept: str = "-_.") -> str:
@@ -87,8 +112,8 @@ def file_name(*parts: str, kept: str = "-_.") -> str:
 
 def write_result(folder: Path, result: JobResult) -> Path:
     """Write a result, whole or not at all: small, and a target a line, so that two files can be compared by eye."""
-    path = result_path(folder, result.suite, result.task, result.method, result.feature, result.conditioning)
-    content = asdict(result)
+    path = result.key.path(folder)
+    content = {**asdict(result), "method": None if result.method is None else result.method.as_json()}
     targets = [
         {name: _short(value, name) for name, value in target.items() if value is not None}
         for target in content.pop("targets")
@@ -132,6 +157,10 @@ def read_result(path: Path) -> JobResult:
     """Read a result back."""
     with reading(str(path)):
         content = json.loads(path.read_text())
+        if isinstance(content["method"], str):
+            raise DataError(f"{path}: written by an earlier himatch; run the benchmark again, in another folder")
+        if content["method"] is not None:
+            content["method"] = Specification.of(**content["method"])
         edges = content.pop("edges", None)
         targets = [TargetScore(**target) for target in content.pop("targets")]
         for target in targets if edges is not None else ():

@@ -26,7 +26,7 @@ from himatch.errors import HimatchError, one_line
 from himatch.reproduce.execution import MODELS, run_job
 from himatch.reproduce.jobs import Job, Options, plan_jobs
 from himatch.reproduce.results import SCORES
-from himatch.runs.folder import RUN
+from himatch.runs.folder import RunFolder
 from himatch.simulation.simulator import available_cpus
 
 Executor = Literal["local", "ray"]
@@ -71,7 +71,7 @@ def run_benchmark(
     check_target(folder / KIND)
     folder.mkdir(parents=True, exist_ok=True)
     _keep_to_one_kind(folder / KIND, options)
-    open_jobs = [job for job in jobs if job.open_questions(folder)]
+    open_jobs = [job for job in jobs if job.missing(folder)]
     outcomes: list[Outcome] = [Outcome(job.key) for job in jobs if job not in open_jobs]
     if executor == "local" and workers == 1:
         return outcomes + list(_in_turn(open_jobs, len(jobs), folder, options, quiet))
@@ -93,7 +93,9 @@ def _keep_to_one_kind(path: Path, options: Options) -> None:
     data = None if options.data is None else Path(options.data).name
     kind = {"budget": options.budget, "seeds": options.seed_count, "rollouts": options.rollouts}
     kind |= {"steps": options.steps, "head": options.head, "data": data}
-    begun = any((path.parent / SCORES).glob("*.json")) or any((path.parent / MODELS).glob(f"*/{RUN}"))
+    begun = any((path.parent / SCORES).glob("*.json")) or any(
+        RunFolder(folder).begun for folder in (path.parent / MODELS).glob("*")
+    )
     if begun and path.is_file():
         with reading(str(path)):
             stored = {**kind, **json.loads(path.read_text())}
@@ -162,7 +164,7 @@ def _begin(threads: int) -> None:
 
 
 def _work(job: str, out: str, options: dict[str, Any]) -> tuple[str, str | None]:
-    """As :func:`attempt`. A process that was told to stop stays, lest the pool end the others while they save."""
+    """As :func:`attempt`. A process that is to stop stays, lest the pool end the others while they save."""
     try:
         with on_signals(interrupt, signal.SIGTERM):
             if not _STOPPED.is_set():

@@ -1,105 +1,28 @@
-"""The paper's experiments as data: which tasks, data, methods and targets each table needs.
-
-A new experiment is an entry in :data:`SUITES`; how jobs run lies elsewhere.
-"""
+"""The paper's experiments as data. A new experiment is an entry in :data:`SUITES`; how jobs run lies elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args
+from dataclasses import fields
 
 from himatch.errors import HimatchError
-from himatch.methods import METHODS, make_method
-from himatch.training import configure
+from himatch.methods import METHODS
+from himatch.reproduce.budgets import BUDGETS, BudgetName
+from himatch.reproduce.specification import Specification
+from himatch.reproduce.suite import PLANAR, Suite, SuiteMethod, TableLayout
 
-BudgetName = Literal["smoke", "fast", "paper"]
-Targets = Literal["held-out", "synthetic", "shift", "velocities", "patchwork", "dataset"]
-SplitKind = Literal["paper", "velocities", "all"]
-
-PLANAR = ("halfcheetah", "hopper", "walker2d")
 HELD_OUT_VELOCITIES = ("0.5", "1.5", "2.5")
 
-
-@dataclass(frozen=True)
-class Budget:
-    """How much of everything a run of the benchmark spends.
-
-    ``episodes`` are those of a medium-expert set; ``steps`` of ``None`` are the preset's own.
-    """
-
-    preset: str
-    steps: int | None
-    episodes: int
-    velocity_episodes: int
-    flip_episodes: int
-    seeds: int
-    rollouts: int
+CDT = SuiteMethod(Specification("cdt"), matched=True)
+DT = SuiteMethod(Specification("dt"), matched=True)
+BC = SuiteMethod(Specification("bc"))
+META_BC = SuiteMethod(Specification("meta-bc"))
+FOCAL = SuiteMethod(Specification("focal"), own_head=True)
+BEST_BDT = Specification.of("bdt", m=16, target_window=50, literal=False)
 
 
-BUDGETS: Mapping[str, Budget] = {
-    "smoke": Budget("cpu", 4_000, 100, 31 * 14, 100, 2, 5),
-    "fast": Budget("fast", None, 2_000, 31 * 250, 1_000, 4, 20),
-    "paper": Budget("paper", None, 2_000, 31 * 250, 1_000, 4, 20),
-}
-
-
-def usual_steps(budget: str, method: str) -> int | None:
-    """Training steps of a budget for a method, one of somebody's own included; nothing for an unknown budget."""
-    if budget not in BUDGETS:
-        return None
-    known = make_method(method) if method in METHODS else None
-    return configure(BUDGETS[budget].preset, known, steps=BUDGETS[budget].steps).train.steps
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One row of a table: a method with its settings and what it changes in the budget's preset.
-
-    ``matched`` methods are trained for the suite's feature; the others ignore it and serve every suite. ``from_budget``
-    is the smallest budget that includes the row by itself.
-    """
-
-    name: str
-    method: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    matched: bool = False
-    from_budget: BudgetName = "smoke"
-
-
-@dataclass(frozen=True)
-class Suite:
-    """One table (or figure) of the paper."""
-
-    name: str
-    title: str
-    tasks: tuple[str, ...]
-    features: tuple[str, ...]
-    """What rollouts are scored on, and what matched methods are trained for."""
-    variants: tuple[Variant, ...]
-    targets: Targets = "held-out"
-    split: SplitKind = "paper"
-    dataset: str = "{task}-medium-expert"
-    """Name of the dataset, for users who bring none of their own."""
-
-    @property
-    def mixes_rewards(self) -> bool:
-        """Whether its episodes were rewarded for different things, so that returns say nothing beside one another."""
-        return self.split != "paper"
-
-
-CDT = Variant("Categorical DT", "cdt", matched=True)
-DT = Variant("DT", "dt", matched=True)
-BC = Variant("BC (no-context)", "bc")
-META_BC = Variant("Meta-BC", "meta-bc")
-FOCAL = Variant("FOCAL", "focal")
-
-
-def _bdt(m: int, n: int, *, literal: bool = False, budget: BudgetName) -> Variant:
-    name = f"BDT (m={m}, N={n}{', literal' if literal else ''})"
-    settings = {"m": m, "target_window": n, "literal": literal}
-    return Variant(name, "bdt", settings, _windows(n), from_budget=budget)
+def _bdt(m: int, n: int, budget: BudgetName, *, literal: bool = False) -> SuiteMethod:
+    return SuiteMethod(Specification.of("bdt", m=m, target_window=n, literal=literal), _windows(n), from_budget=budget)
 
 
 def _windows(n: int) -> dict[str, int]:
@@ -107,8 +30,8 @@ def _windows(n: int) -> dict[str, int]:
     return {"context": n, "batch_size": 64}
 
 
-def _imitators() -> tuple[Variant, ...]:
-    """Tables unsupervised_*: BDT and DT-X by size of code; the largest code is what smaller budgets look at.
+def _imitators() -> tuple[SuiteMethod, ...]:
+    """Tables unsupervised_*: BDT and DT-X by size of code; smaller budgets have the largest code alone.
 
     Longer windows go with the largest code alone, as in the paper.
     """
@@ -116,16 +39,17 @@ def _imitators() -> tuple[Variant, ...]:
     for m in (16, 4, 1):
         largest = m == 16
         for n in (20, 50, 100) if largest else (20,):
-            rows.append(_bdt(m, n, budget="paper" if n == 100 or not largest else "smoke" if n == 20 else "fast"))
+            rows.append(_bdt(m, n, "paper" if n == 100 or not largest else "smoke" if n == 20 else "fast"))
             if largest and n < 100:
-                rows.append(_bdt(m, n, literal=True, budget="fast"))
+                rows.append(_bdt(m, n, "fast", literal=True))
         first: BudgetName = "smoke" if largest else "paper"
-        rows += [
-            Variant(f"{label} ({mode}, m={m})", method, {"m": m, "mode": mode}, _windows(20), from_budget=first)
-            for label, method in (("DT-AE", "dt-ae"), ("DT-CPC", "dt-cpc"))
+        learned = [
+            Specification.of(method, m=m, mode=mode)
+            for method in ("dt-ae", "dt-cpc")
             for mode in ("unsupervised", "joint", "frozen")
         ]
-        rows.append(Variant(f"DT-E2E (m={m})", "dt-e2e", {"m": m}, _windows(20), from_budget=first))
+        learned.append(Specification.of("dt-e2e", m=m))
+        rows += [SuiteMethod(method, _windows(20), from_budget=first) for method in learned]
     return tuple(rows)
 
 
@@ -134,56 +58,146 @@ _ALL, _META = (CDT, DT, BC, META_BC, FOCAL), (CDT, DT, META_BC, FOCAL)
 SUITES: Mapping[str, Suite] = {
     suite.name: suite
     for suite in (
-        Suite("xvel", "x-velocity matching (xvel_match_main)", PLANAR, ("x_velocity",), _ALL),
-        Suite("reward", "reward matching (reward_match)", PLANAR, ("reward",), _ALL),
+        Suite(
+            "xvel",
+            PLANAR,
+            ("x_velocity",),
+            _ALL,
+            (TableLayout("xvel_match_main", "x_velocity", "X-velocity matching"),),
+        ),
+        Suite("reward", PLANAR, ("reward",), _ALL, (TableLayout("reward_match", "reward", "Reward matching"),)),
         Suite(
             "synthetic",
-            "synthetic x-velocity targets (synthesized_smm)",
             PLANAR,
             ("x_velocity",),
             (CDT, DT, BC),
-            "synthetic",
+            (
+                TableLayout(
+                    "synthesized_smm",
+                    "x_velocity",
+                    "Synthetic targets",
+                    groups=("listed", "shuffled"),
+                    averaged=("listed", "shuffled"),
+                ),
+            ),
+            targets="synthetic",
+            targets_note="Targets are the paper's six Gaussians and mixtures, in the listed order and shuffled.",
         ),
-        Suite(
-            "shift",
-            "shifted targets (shift_reward_match_full, shift_xvel_match)",
-            PLANAR,
-            ("reward", "x_velocity"),
-            (CDT, DT),
-            "shift",
-        ),
-        Suite("return", "returns of reward matching (imitation)", PLANAR, ("reward",), (CDT, DT)),
         Suite(
             "cheetah-vel",
-            "unseen target velocities (cheetah_vel_match_main)",
             ("cheetah-vel",),
             ("x_velocity",),
             _META,
-            "velocities",
-            "velocities",
-            "cheetah-vel",
+            (
+                TableLayout(
+                    "cheetah_vel_match_main",
+                    "x_velocity",
+                    "Unseen target velocities",
+                    groups=HELD_OUT_VELOCITIES,
+                    tasks=("cheetah-vel",),
+                    over="groups",
+                    published=False,
+                ),
+            ),
+            targets="velocities",
+            split="velocities",
+            dataset="cheetah-vel",
         ),
         Suite(
             "zvel",
-            "running and back-flips (zvel_match_main)",
             ("halfcheetah",),
             ("z_velocity",),
             _META,
-            "patchwork",
-            "all",
-            "halfcheetah-run-backflip",
+            (
+                TableLayout(
+                    "zvel_match_main",
+                    "z_velocity",
+                    "Running and back-flips",
+                    groups=("uni-modal", "bi-modal"),
+                    tasks=("halfcheetah",),
+                    over="groups",
+                    published=False,
+                ),
+            ),
+            targets="patchwork",
+            split="all",
+            dataset="halfcheetah-run-backflip",
         ),
-        Suite("ant-xy", "two-dimensional velocity (xyvel_match_main)", ("ant",), ("xy_velocity",), _META),
+        Suite(
+            "ant-xy",
+            ("ant",),
+            ("xy_velocity",),
+            _META,
+            (
+                TableLayout(
+                    "xyvel_match_main",
+                    "xy_velocity",
+                    "Two-dimensional velocities",
+                    groups=("expert", "medium"),
+                    tasks=("ant",),
+                    over="groups",
+                ),
+            ),
+        ),
         Suite(
             "imitation",
-            "one-shot imitation (unsupervised_xvel, unsupervised_reward)",
             PLANAR,
             ("x_velocity", "reward"),
             _imitators(),
+            (
+                TableLayout(
+                    "unsupervised_xvel_16",
+                    "x_velocity",
+                    "One-shot imitation, x-velocity",
+                    code_size=16,
+                    proposed=BEST_BDT,
+                ),
+                TableLayout(
+                    "unsupervised_xvel",
+                    "x_velocity",
+                    "One-shot imitation, x-velocity, all code sizes",
+                    pictured=False,
+                    proposed=BEST_BDT,
+                ),
+                TableLayout(
+                    "unsupervised_reward", "reward", "One-shot imitation, reward, all code sizes", proposed=BEST_BDT
+                ),
+            ),
+            targets_note="The policy is shown the held-out episode's states and nothing else.",
         ),
-        Suite("data", "the datasets (Figure dataset)", (*PLANAR, "ant"), ("x_velocity", "reward"), (), "dataset"),
+        Suite(
+            "shift",
+            PLANAR,
+            ("reward", "x_velocity"),
+            (CDT, DT),
+            (
+                TableLayout("shift_xvel_match", "x_velocity", "Shifted targets, x-velocity"),
+                TableLayout("shift_reward_match_full", "reward", "Shifted targets, reward"),
+            ),
+            targets="shift",
+            targets_note="Held-out targets are moved by -3 to 3 bin widths.",
+        ),
+        Suite(
+            "return",
+            PLANAR,
+            ("reward",),
+            (CDT, DT),
+            (
+                TableLayout(
+                    "imitation", "reward", "Returns", groups=("expert", "medium"), averaged=(), measure="return"
+                ),
+            ),
+        ),
+        # Figure dataset of the paper; it has no table.
+        Suite("data", (*PLANAR, "ant"), ("x_velocity", "reward"), (), (), targets="dataset"),
     )
 }
+"""In the order of the report."""
+
+TABLES: Mapping[str, tuple[Suite, TableLayout]] = {
+    layout.label: (suite, layout) for suite in SUITES.values() for layout in suite.tables
+}
+"""Every table of the paper with its suite, by the paper's label."""
 
 SYNTHETIC: Mapping[str, tuple[str, ...]] = {
     "halfcheetah": (
@@ -213,21 +227,23 @@ def find_suites(names: tuple[str, ...]) -> list[Suite]:
     return [SUITES[name] for name in dict.fromkeys(chosen)]
 
 
-def rows_of(suite: Suite, budget: str, methods: tuple[str, ...], *, all_variants: bool = False) -> list[Variant]:
-    """The rows that a budget includes, or all, of the methods asked for.
+def methods_of(suite: Suite, budget: str, names: tuple[str, ...], *, all_variants: bool = False) -> list[SuiteMethod]:
+    """The rows that a budget includes, or all; of these methods only, where some are named.
 
-    A method that is in none of the paper's tables (one's own, ``moments``) has a row wherever it is asked for.
+    A method that is in none of the paper's tables (one's own, ``moments``) has a row wherever it is named.
     """
-    order = get_args(BudgetName)
+    order = list(BUDGETS)
     listed = [
-        variant
-        for variant in suite.variants
-        if (not methods or variant.method in methods)
-        and (all_variants or order.index(variant.from_budget) <= order.index(budget))
+        method
+        for method in suite.methods
+        if (not names or method.specification.name in names)
+        and (all_variants or order.index(method.from_budget) <= order.index(budget))
     ]
-    in_tables = {variant.method for known in SUITES.values() for variant in known.variants}
-    return listed + [_own_row(name) for name in methods if name not in in_tables]
+    in_tables = {method.specification.name for known in SUITES.values() for method in known.methods}
+    return listed + [_own_row(name) for name in names if name not in in_tables]
 
 
-def _own_row(method: str) -> Variant:
-    return Variant(method, method, matched="feature" in {setting.name for setting in fields(METHODS[method])})
+def _own_row(method: str) -> SuiteMethod:
+    return SuiteMethod(
+        Specification(method), matched="feature" in {setting.name for setting in fields(METHODS[method])}
+    )

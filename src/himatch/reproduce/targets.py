@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from himatch.data import Split, TrajectoryDataset, label_split, named_split
 from himatch.errors import HimatchError
-from himatch.evaluation.evaluate import SHIFTS
-from himatch.reproduce.suites import HELD_OUT_VELOCITIES, SYNTHETIC, Suite
+from himatch.evaluation.evaluation import SHIFTS
+from himatch.reproduce.suite import Suite
+from himatch.reproduce.suites import HELD_OUT_VELOCITIES, SYNTHETIC
 from himatch.targets import Demonstration, Patched, Shifted, Synthetic, Target, parse_target
 
 SHUFFLE_SEED = 0
@@ -17,7 +18,7 @@ UNIMODAL, PATCHWORKS = 5, 10
 
 
 @dataclass(frozen=True)
-class Asked:
+class SuiteTarget:
     """A target with its place in a table."""
 
     target: Target
@@ -33,35 +34,37 @@ def split_dataset(dataset: TrajectoryDataset, kind: str) -> Split:
     return named_split(dataset, "none" if kind == "all" else kind)
 
 
-def suite_targets(suite: Suite, task: str, split: Split, additional: Callable[[], TrajectoryDataset]) -> list[Asked]:
+def suite_targets(
+    suite: Suite, task: str, split: Split, additional: Callable[[], TrajectoryDataset]
+) -> list[SuiteTarget]:
     """All targets of a suite; ``additional`` makes episodes beside the dataset, where a suite needs some."""
     if suite.targets == "synthetic":
         return _synthetic(task)
     if suite.targets == "patchwork":
         return _patchwork(additional())
     pairs = enumerate(zip(split.held_out, split.groups, strict=True))
-    held_out = [Asked(Demonstration.held_out(episode, group, i), group) for i, (episode, group) in pairs]
+    held_out = [SuiteTarget(Demonstration.held_out(episode, group, i), group) for i, (episode, group) in pairs]
     if suite.targets == "shift":
         return [replace(a, target=Shifted(a.target, s), shift=float(s)) for a in held_out for s in SHIFTS]
     return held_out
 
 
-def _synthetic(task: str) -> list[Asked]:
+def _synthetic(task: str) -> list[SuiteTarget]:
     if task not in SYNTHETIC:
         raise HimatchError(f"the paper has no synthetic targets for {task}; it has some for {', '.join(SYNTHETIC)}")
     listed = [parse_target(text) for text in SYNTHETIC[task]]
-    asked = [Asked(target, "synthetic", ordering="listed") for target in listed]
+    targets = [SuiteTarget(target, "synthetic", ordering="listed") for target in listed]
     for target in listed:
         assert isinstance(target, Synthetic)
         shuffled = replace(target, shuffled=True, seed=SHUFFLE_SEED)
-        asked.append(Asked(shuffled, "synthetic (shuffled)", ordering="shuffled"))
-    return asked
+        targets.append(SuiteTarget(shuffled, "synthetic (shuffled)", ordering="shuffled"))
+    return targets
 
 
-def _patchwork(extra: TrajectoryDataset) -> list[Asked]:
+def _patchwork(extra: TrajectoryDataset) -> list[SuiteTarget]:
     """Ten additional episodes of each behaviour: five of each alone, and ten that switch half-way."""
     run = [Demonstration(e, f"run {i + 1}") for i, e in enumerate(extra.filter(lambda e: e.label == "run"))]
     flip = [Demonstration(e, f"backflip {i + 1}") for i, e in enumerate(extra.filter(lambda e: e.label == "backflip"))]
-    alone = [Asked(target, "uni-modal") for target in (*run[:UNIMODAL], *flip[:UNIMODAL])]
+    alone = [SuiteTarget(target, "uni-modal") for target in (*run[:UNIMODAL], *flip[:UNIMODAL])]
     pairs = zip(run[:PATCHWORKS], flip[:PATCHWORKS], strict=True)
-    return alone + [Asked(Patched(first, second, 500), "bi-modal") for first, second in pairs]
+    return alone + [SuiteTarget(Patched(first, second, 500), "bi-modal") for first, second in pairs]

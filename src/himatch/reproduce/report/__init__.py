@@ -1,8 +1,9 @@
 """Report: the paper's tables and figures from the results of a benchmark, the paper's figures beside ours."""
 
+from himatch.reproduce.paper import PaperFigure, PaperTable, paper_tables
 from himatch.reproduce.report.claims import CLAIMS, judge_claims
-from himatch.reproduce.report.paper import PaperFigure, PaperTable, paper_tables
-from himatch.reproduce.report.tables import Cell, Row, Table, build_tables
+from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
+from himatch.reproduce.report.tables import build_tables
 from himatch.reproduce.report.verdicts import Claim, Finding
 from himatch.reproduce.report.writer import Written, read_failures, write_report
 
@@ -13,8 +14,8 @@ __all__ = [
     "Finding",
     "PaperFigure",
     "PaperTable",
-    "Row",
-    "Table",
+    "ResultRow",
+    "ResultTable",
     "Written",
     "build_tables",
     "judge_claims",

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from himatch.reproduce.report.layouts import Layout
 from himatch.reproduce.results import JobResult
+from himatch.reproduce.suite import Suite, TableLayout
 
 HASH_DIGITS = 8
 MADE, D4RL, BROUGHT = "made by himatch", "D4RL file", "not made by himatch"
@@ -44,8 +44,8 @@ def data_used(results: Iterable[JobResult]) -> list[DataUsed]:
     """The datasets of some results, each once: those trained on, then those that only gave targets."""
     found = list(results)
     trained_on = [_data(result.provenance.get("data") or {}) for result in found]
-    asked_for = [_data(entry, "targets") for result in found if (entry := result.provenance.get("target_data"))]
-    return list(dict.fromkeys([*trained_on, *asked_for]))
+    targets_from = [_data(entry, "targets") for result in found if (entry := result.provenance.get("target_data"))]
+    return list(dict.fromkeys([*trained_on, *targets_from]))
 
 
 def data_hash(result: JobResult) -> str:
@@ -61,34 +61,31 @@ def _data(entry: dict[str, Any], role: str = "") -> DataUsed:
     return DataUsed(name, str(entry.get("hash") or ""), origin, entry.get("episodes"), role)
 
 
-def caption_of(layout: Layout, results: Sequence[JobResult]) -> str:
+def caption_of(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) -> str:
     """What was measured, with how much effort, on which data."""
-    return " ".join((_measured(layout), effort(results), *_sources(layout, results)))
+    return " ".join((_measured(suite, layout), effort(results), *_sources(layout, results)))
 
 
-def _measured(layout: Layout) -> str:
+def _measured(suite: Suite, layout: TableLayout) -> str:
     feature = layout.feature.replace("_", "-").replace("xy-velocity", "(x, y)-velocity")
     if layout.measure == "return":
         return (
             "Returns of rollouts under held-out targets; nearest to the held-out episodes' own is best. D4RL's score "
             "is 0 for a random policy and 100 for an expert."
         )
-    targets = {
-        "synthetic": " Targets are the paper's six Gaussians and mixtures, in the listed order and shuffled.",
-        "shift": " Held-out targets are moved by -3 to 3 bin widths.",
-        "imitation": " The policy is shown the held-out episode's states and nothing else.",
-    }.get(layout.suite, "")
-    codes = " Codes have m = 16 numbers." if layout.option == "m=16" else ""
-    return f"Wasserstein-1 distance between the {feature} distributions of rollouts and target.{targets}{codes}"
+    measured = f"Wasserstein-1 distance between the {feature} distributions of rollouts and target."
+    codes = "" if layout.code_size is None else f"Codes have m = {layout.code_size} numbers."
+    return " ".join(filter(None, (measured, suite.targets_note, codes)))
 
 
 def effort(results: Sequence[JobResult]) -> str:
     """Budget, seeds and rollouts in words."""
     budgets = " and ".join(sorted({result.budget for result in results}))
-    played = [result for result in results if result.seeds]  # the suite "data" plays nothing
-    if not played:
+    rolled_out = [result for result in results if result.seeds]  # the suite "data" has no rollouts
+    if not rolled_out:
         return f"Budget {budgets}."
-    seeds, rollouts = _span(len(result.seeds) for result in played), _span(result.episodes for result in played)
+    seeds = _span(len(result.seeds) for result in rolled_out)
+    rollouts = _span(result.episodes for result in rolled_out)
     return f"Budget {budgets}: {seeds} seeds, {rollouts} rollouts for each target and seed."
 
 
@@ -97,7 +94,7 @@ def _span(numbers: Iterable[int]) -> str:
     return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"
 
 
-def _sources(layout: Layout, results: Sequence[JobResult]) -> tuple[str, ...]:
+def _sources(layout: TableLayout, results: Sequence[JobResult]) -> tuple[str, ...]:
     used = data_used(results)
     named = f"Data: {'; '.join(map(str, used))}."
     if not layout.published:

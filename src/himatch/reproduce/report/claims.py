@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from himatch.reproduce.report.tables import Table
-from himatch.reproduce.report.verdicts import Claim, Finding, Pick, TimeClaim, budget_of
-from himatch.reproduce.suites import usual_steps
+from himatch.reproduce.budgets import usual_steps
+from himatch.reproduce.report.table import ResultTable
+from himatch.reproduce.report.verdicts import Claim, ClaimedRow, Finding, TimeClaim, budget_of
+from himatch.reproduce.specification import Specification
+from himatch.reproduce.suites import BEST_BDT
 
 READING = (
     "Claims compare mean W₁ (lower is better), averaged over tasks, with 95 % bootstrap intervals over seeds: the "
@@ -15,17 +18,20 @@ READING = (
     "about fast, where that was run."
 )
 
-CDT, DT, BC = Pick("Categorical DT"), Pick("DT"), Pick("BC (no-context)")
-META_BC, FOCAL = Pick("Meta-BC"), Pick("FOCAL")
-PLANNED = Pick("Categorical DT", "planned")
-FAST = Pick("Categorical DT", budget="fast")
-LONGER = Pick("Categorical DT", budget="fast", steps=10 * (usual_steps("fast", "cdt") or 0))
-PAPER, PAPER_DT = Pick("Categorical DT", budget="paper"), Pick("DT", budget="paper")
-BY_CHANCE = tuple(Pick(row.method, by_chance=True) for row in (CDT, DT, BC, META_BC))
-BDT = Pick("BDT (m=16, N=50)")
+CDT, DT, BC, META_BC, FOCAL = (ClaimedRow(Specification(name)) for name in ("cdt", "dt", "bc", "meta-bc", "focal"))
+PLANNED = replace(CDT, conditioning="planned")
+FAST = replace(CDT, budget="fast")
+LONGER = replace(FAST, steps=10 * (usual_steps("fast", "cdt") or 0))
+PAPER, PAPER_DT = replace(CDT, budget="paper"), replace(DT, budget="paper")
+SAMPLED = tuple(replace(row, sampled=True) for row in (CDT, DT, BC, META_BC))
+BDT = ClaimedRow(BEST_BDT)
 DT_X = (
-    *(Pick(f"{name} ({mode}, m=16)") for name in ("DT-AE", "DT-CPC") for mode in ("unsupervised", "joint", "frozen")),
-    Pick("DT-E2E (m=16)"),
+    *(
+        ClaimedRow(Specification.of(name, m=16, mode=mode))
+        for name in ("dt-ae", "dt-cpc")
+        for mode in ("unsupervised", "joint", "frozen")
+    ),
+    ClaimedRow(Specification.of("dt-e2e", m=16)),
 )
 
 CLAIMS: tuple[Claim | TimeClaim, ...] = (
@@ -58,10 +64,10 @@ CLAIMS: tuple[Claim | TimeClaim, ...] = (
         against="mixture",
         factor=1.5,
     ),
-    Claim("synthetic: planned conditioning beats open (CDT, listed order)", "synthesized_smm", PLANNED, (CDT,)),
-    Claim("zvel: planned conditioning beats open (CDT)", "zvel_match_main", PLANNED, (CDT,)),
-    Claim("shift, x-velocity: planned conditioning beats open (CDT)", "shift_xvel_match", PLANNED, (CDT,)),
-    Claim("shift, reward: planned conditioning beats open (CDT)", "shift_reward_match_full", PLANNED, (CDT,)),
+    Claim("synthetic: planned conditioning beats nominal (CDT, listed order)", "synthesized_smm", PLANNED, (CDT,)),
+    Claim("zvel: planned conditioning beats nominal (CDT)", "zvel_match_main", PLANNED, (CDT,)),
+    Claim("shift, x-velocity: planned conditioning beats nominal (CDT)", "shift_xvel_match", PLANNED, (CDT,)),
+    Claim("shift, reward: planned conditioning beats nominal (CDT)", "shift_reward_match_full", PLANNED, (CDT,)),
     Claim(
         "halfcheetah xvel: CDT with the fast preset comes within 10 % of what ten times its steps reach",
         "xvel_match_main",
@@ -79,10 +85,10 @@ CLAIMS: tuple[Claim | TimeClaim, ...] = (
         column="halfcheetah/total",
     ),
     Claim(
-        "xvel: acting by chance CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
+        "xvel: with sampled actions CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
         "xvel_match_main",
-        BY_CHANCE[0],
-        BY_CHANCE[1:],
+        SAMPLED[0],
+        SAMPLED[1:],
     ),
     Claim(
         "halfcheetah xvel: CDT with the paper budget beside CDT with fast",
@@ -95,7 +101,7 @@ CLAIMS: tuple[Claim | TimeClaim, ...] = (
 )
 
 
-def judge_claims(tables: Sequence[Table]) -> list[Finding]:
+def judge_claims(tables: Sequence[ResultTable]) -> list[Finding]:
     """Every claim with its verdict."""
     by_label, budget = {table.label: table for table in tables}, budget_of(tables)
     return [claim.judge(by_label, budget) for claim in CLAIMS]

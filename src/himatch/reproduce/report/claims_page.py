@@ -11,6 +11,7 @@ from himatch.reproduce.report.orderings import READING as READING_ORDERINGS
 from himatch.reproduce.report.orderings import Ordering, Orderings
 from himatch.reproduce.report.text import MISSING
 from himatch.reproduce.report.verdicts import Finding, Side, Verdict, counted
+from himatch.reproduce.specification import display_name
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {
     "holds": ("yes", "✓"),
@@ -69,7 +70,7 @@ def _orderings(found: Orderings) -> str:
     more = f'<span class="q">not run: {escape(found.absent)}</span>' if absent else ""
     return (
         f'<tr><th scope="row"><a href="#{found.table.label}">{escape(layout.title)}</a>{tasks}</th>'
-        f"<td>{escape(layout.proposed)}</td><td>{escape(found.score)}</td>"
+        f"<td>{escape(display_name(layout.proposed))}</td><td>{escape(found.score)}</td>"
         f'<td class="marks">{ran}{more}</td></tr>\n'
     )
 

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from himatch.reproduce.report.claims import judge_claims
 from himatch.reproduce.report.costs import Costs, costs_of
 from himatch.reproduce.report.figures import Picture, draw, draw_datasets
-from himatch.reproduce.report.layouts import LAYOUTS, Layout
 from himatch.reproduce.report.orderings import Orderings, judge_orderings
-from himatch.reproduce.report.tables import Table, build_tables
+from himatch.reproduce.report.table import ResultTable
+from himatch.reproduce.report.tables import build_tables
 from himatch.reproduce.report.verdicts import Finding
 from himatch.reproduce.results import JobResult
+from himatch.reproduce.specification import display_name
+from himatch.reproduce.suite import Suite, TableLayout
+from himatch.reproduce.suites import TABLES
 
 
 @dataclass(frozen=True)
@@ -23,22 +26,24 @@ class Contents:
     results: Sequence[JobResult]
     findings: Sequence[Finding]
     orderings: Sequence[Orderings]
-    tables: Sequence[Table]
+    tables: Sequence[ResultTable]
     pictures: Mapping[str, Sequence[Picture]]
     """By the label of their table; those of the suite ``data`` under ``dataset``."""
     failures: Mapping[str, str]
     costs: Costs
 
     @property
-    def not_run(self) -> list[Layout]:
+    def not_run(self) -> list[tuple[Suite, TableLayout]]:
         """Tables of the paper without any result."""
         shown = {table.label for table in self.tables}
-        return [layout for layout in LAYOUTS if layout.label not in shown]
+        return [TABLES[label] for label in TABLES if label not in shown]
 
 
 def gather(results: Sequence[JobResult], failures: Mapping[str, str], title: str) -> Contents:
     """Arrange, judge and draw."""
-    ordered = sorted(results, key=lambda r: (r.suite, r.task, r.feature, r.method, r.conditioning, r.budget))
+    ordered = sorted(
+        results, key=lambda r: (r.suite, r.task, r.feature, display_name(r.method), r.conditioning, r.budget)
+    )
     tables = build_tables(ordered)
     pictures = {table.label: draw(table) for table in tables} | {"dataset": draw_datasets(ordered)}
     findings, orderings = judge_claims(tables), judge_orderings(tables)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from himatch.reproduce.report.tables import Table
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.text import MISSING, TIMES, Line, lines
 
 HEADER = "% Tables of himatch report. Needs \\usepackage{booktabs,graphicx}.\n"
@@ -25,12 +25,12 @@ def escape(text: str) -> str:
     return "".join(_SPECIAL.get(character, character) for character in text)
 
 
-def latex(tables: Sequence[Table]) -> str:
+def latex(tables: Sequence[ResultTable]) -> str:
     """All tables, each in its own float."""
     return HEADER + "\n" + "\n".join(map(_table, tables))
 
 
-def _table(table: Table) -> str:
+def _table(table: ResultTable) -> str:
     caption = f"{table.layout.title}. {table.caption} {' '.join(table.notes)} {READING}"
     body = "\n".join((r"\toprule", _heads(table), r"\midrule", *_body(table), r"\bottomrule"))
     return f"""\\begin{{table*}}[t]
@@ -46,7 +46,7 @@ def _table(table: Table) -> str:
 """
 
 
-def _heads(table: Table) -> str:
+def _heads(table: ResultTable) -> str:
     """Tasks over their groups, each task with a rule of its own."""
     heads, rules, start = [], [], 2
     for head, group in groupby(table.columns, key=lambda column: column.head):
@@ -58,7 +58,7 @@ def _heads(table: Table) -> str:
     return f"& {' & '.join(heads)} \\\\\n{' '.join(rules)}\n& {titles} \\\\"
 
 
-def _body(table: Table) -> list[str]:
+def _body(table: ResultTable) -> list[str]:
     rows, kind = [], "method"
     for row in table.rows:
         if row.kind != kind:

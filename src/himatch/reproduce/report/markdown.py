@@ -10,9 +10,10 @@ from himatch.reproduce.report.costs import HEADS, SHARED, Costs
 from himatch.reproduce.report.figures import Picture
 from himatch.reproduce.report.orderings import READING as READING_ORDERINGS
 from himatch.reproduce.report.orderings import Orderings
-from himatch.reproduce.report.tables import Table
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.text import Line, lines
 from himatch.reproduce.report.verdicts import Finding, Side, counted
+from himatch.reproduce.specification import display_name
 
 READING = (
     "Each method has up to three lines: mean ± standard deviation over targets and seeds (averages: the mean's 95 % "
@@ -34,7 +35,7 @@ def markdown(contents: Contents) -> str:
     if contents.failures:
         parts += ["## Failed", "\n".join(f"- `{key}`: {_escape(why)}" for key, why in contents.failures.items())]
     if contents.not_run:
-        listed = (f"- `{layout.label}`: suite `{layout.suite}`" for layout in contents.not_run)
+        listed = (f"- `{layout.label}`: suite `{suite.name}`" for suite, layout in contents.not_run)
         parts += ["## Not run", "\n".join(listed)]
     return "\n\n".join((*parts, *_costs(contents.costs))) + "\n"
 
@@ -43,7 +44,7 @@ def _claims(findings: Sequence[Finding], orderings: Sequence[Orderings]) -> list
     rows = [(f.claim, _side(f.ours), _side(f.other), str(f)) for f in findings]
     parts = ["## What holds", f"**{counted(findings).capitalize()}.** {READING_CLAIMS}"]
     parts.append(_grid(("Claim", "Ours", "Against", "Verdict"), rows))
-    lines = [(o.table.layout.title, o.table.layout.proposed, f"{o}{o.only}") for o in orderings]
+    lines = [(o.table.layout.title, display_name(o.table.layout.proposed), f"{o}{o.only}") for o in orderings]
     return [*parts, "### The paper's orderings", READING_ORDERINGS, _grid(("Table", "Proposed", "Hold"), lines)]
 
 
@@ -62,7 +63,7 @@ def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]], align: str = "l")
     return "\n".join((*lines, *("| " + " | ".join(map(_escape, row)) + " |" for row in rows)))
 
 
-def _table(table: Table) -> str:
+def _table(table: ResultTable) -> str:
     heads = [" ".join(filter(None, (column.head, column.title))) for column in table.columns]
     rows = ["| | " + " | ".join(map(_escape, heads)) + " |", "|:--|" + "--:|" * len(heads)]
     rows += [_line(line, i > 0) for row in table.rows for i, line in enumerate(lines(row, table))]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from himatch.reproduce.report.layouts import AVERAGE, Column
-from himatch.reproduce.report.methods import canonical
-from himatch.reproduce.report.paper import paper_tables
-from himatch.reproduce.report.runs import HELD_OUT, Run
-from himatch.reproduce.report.scores import Score
-from himatch.reproduce.report.tables import Cell, Table
+from himatch.divergences import Summary
+from himatch.reproduce.report.rows import RowKey
+from himatch.reproduce.report.table import Cell, ResultTable
 from himatch.reproduce.report.verdicts import Verdict, budget_of, compare
+from himatch.reproduce.specification import Specification
+from himatch.reproduce.suite import AVERAGE, TableColumn
 
 MOST_NAMES = 6
 READING = (
@@ -34,7 +33,7 @@ class Ordering:
 class Orderings:
     """Those of a table."""
 
-    table: Table
+    table: ResultTable
     pairs: tuple[Ordering, ...]
 
     def named(self, *verdicts: Verdict) -> list[str]:
@@ -68,69 +67,69 @@ class Orderings:
         return "; ".join((self.score, *(f"{words}: {names}" for words, names in named if names)))
 
 
-def judge_orderings(tables: Sequence[Table]) -> list[Orderings]:
+def judge_orderings(tables: Sequence[ResultTable]) -> list[Orderings]:
     """Each table's, with the budget that claims are about."""
     budget = budget_of(tables)
     return [Orderings(table, tuple(_pairs(table, budget))) for table in tables]
 
 
-def _pairs(table: Table, budget: str) -> list[Ordering]:
+def _pairs(table: ResultTable, budget: str) -> list[Ordering]:
     proposed, columns, pairs = table.layout.proposed, _columns(table), []
-    for rival in paper_tables()[table.label].methods:
-        if canonical(rival) == canonical(proposed) or rival == HELD_OUT:
+    for rival in table.layout.paper.rows:
+        if rival == proposed:
             continue
+        written = table.layout.row_name(rival)
         for column in columns:
-            name = rival if len(columns) == 1 else f"{rival} on {column.head} {column.title.lower()}"
+            name = written if len(columns) == 1 else f"{written} on {column.head} {column.title.lower()}"
             judged = _judged(table, column, proposed, rival, budget)
             pairs += [Ordering(name, *judged)] if judged is not None else []
     return pairs
 
 
-def _columns(table: Table) -> list[Column]:
+def _columns(table: ResultTable) -> list[TableColumn]:
     """The average; in a table of one task what would be averaged; of returns, which have none, all."""
     averages = [column for column in table.columns if column.key == AVERAGE]
     groups = table.layout.averaged[:1] or table.layout.groups
     return averages or [column for column in table.columns if column.parts[0][1] in groups]
 
 
-def _judged(table: Table, column: Column, first: str, second: str, budget: str) -> tuple[Verdict, str] | None:
+def _judged(
+    table: ResultTable, column: TableColumn, first: Specification, second: Specification, budget: str
+) -> tuple[Verdict, str] | None:
     """Nothing where the paper does not order the two."""
     i = table.columns.index(column)
-    papers, other_papers = (_papers(table, i, name) for name in (first, second))
+    papers, other_papers = (_papers(table, i, method) for method in (first, second))
     if papers is None or other_papers is None or papers == other_papers:
         return None
-    ours, other = (_ours(table, i, name, budget) for name in (first, second))
+    ours, other = (_ours(table, i, method, budget) for method in (first, second))
     if ours is None or other is None:
         return "not run", ""
     return compare(ours, other) if papers < other_papers else compare(other, ours)
 
 
-def _papers(table: Table, i: int, method: str) -> float | None:
+def _papers(table: ResultTable, i: int, method: Specification) -> float | None:
     """The paper's figure, of returns the distance to the held-out episodes'; every row of a method has the same."""
-    rows = [
-        r for r in table.methods if canonical(method) in (canonical(r.name), None if r.run is None else r.run.method)
-    ]
-    figure = rows[0].cells[i].paper if rows else None
+    figure = next((row.cells[i].paper for row in table.methods if row.method == method), None)
     if table.layout.measure == "w1" or figure is None:
         return None if figure is None else figure.mean
-    goal = next((row.cells[i].paper for row in table.rows if row.name == HELD_OUT), None)
+    goal = None if table.reference is None else table.reference.cells[i].paper
     return None if goal is None else abs(figure.mean - goal.mean)
 
 
-def _ours(table: Table, i: int, method: str, budget: str) -> Score | None:
-    row = table.row(Run(canonical(method), "nominal", budget))
+def _ours(table: ResultTable, i: int, method: Specification, budget: str) -> Summary | None:
+    row = table.row(RowKey(method, "nominal", budget))
     cell = Cell() if row is None else row.cells[i]
     if table.layout.measure == "w1" or cell.ours is None:
         return cell.ours
     return None if cell.reference is None else _distance(cell.ours, cell.reference.mean)
 
 
-def _distance(score: Score, goal: float) -> Score:
+def _distance(score: Summary, goal: float) -> Summary:
     """How far a score lies from a goal, its interval with it; an interval around the goal reaches zero."""
     ends = [abs(bound - goal) for bound in score.interval]
     around = score.interval[0] <= goal <= score.interval[1]
     known = score.mean_low is not None
-    return Score(
+    return Summary(
         abs(score.mean - goal),
         iqm=score.iqm,
         mean_low=(0.0 if around else min(ends)) if known else None,

@@ -13,11 +13,10 @@ from himatch.reproduce.report.contents import Contents
 from himatch.reproduce.report.costs_page import costs_section
 from himatch.reproduce.report.document import block, document, figure
 from himatch.reproduce.report.figures import Picture
-from himatch.reproduce.report.layouts import Layout
-from himatch.reproduce.report.paper import paper_tables
 from himatch.reproduce.report.provenance_page import provenance_section
-from himatch.reproduce.report.tables import REFERENCE, Cell, Row, Table
+from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
 from himatch.reproduce.results import JobResult
+from himatch.reproduce.suite import Suite, TableLayout
 
 LEGEND = """<p class="lede">In the tables below, each cell holds the mean ± standard deviation over targets and seeds
 (averages: the mean&rsquo;s 95 % bootstrap interval), the interquartile mean with its interval, and the paper&rsquo;s
@@ -56,11 +55,11 @@ def _source(text: str) -> str:
     return f'<p class="source">{text}</p>\n'
 
 
-def _section(table: Table, pictures: Sequence[Picture]) -> str:
+def _section(table: ResultTable, pictures: Sequence[Picture]) -> str:
     layout = table.layout
     notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in table.notes)
     body = (
-        _source(f"Table <code>{table.label}</code> of the paper · suite <code>{layout.suite}</code>")
+        _source(f"Table <code>{table.label}</code> of the paper · suite <code>{table.suite.name}</code>")
         + f'<p class="caption">{escape(table.caption)}</p>\n{_table(table)}{notes}'
         + "".join(map(figure, pictures))
     )
@@ -74,7 +73,7 @@ def _datasets(pictures: Sequence[Picture], results: Sequence[JobResult]) -> str:
     return block("dataset", "Datasets", body)
 
 
-def _table(table: Table) -> str:
+def _table(table: ResultTable) -> str:
     heads = [(head, len(list(group))) for head, group in groupby(table.columns, key=lambda column: column.head)]
     top = "".join(f'<th colspan="{width}" scope="colgroup"><span>{escape(head)}</span></th>' for head, width in heads)
     titles = "".join(f'<th scope="col"{_first(table, i)}>{escape(c.title)}</th>' for i, c in enumerate(table.columns))
@@ -85,25 +84,25 @@ def _table(table: Table) -> str:
     )
 
 
-def _first(table: Table, i: int, more: str = "") -> str:
+def _first(table: ResultTable, i: int, more: str = "") -> str:
     """Classes of a cell; the first column of a task has a line on its left."""
     starts = i > 0 and table.columns[i].head != table.columns[i - 1].head
     classes = " ".join(filter(None, (more, "first" if starts else "")))
     return f' class="{classes}"' if classes else ""
 
 
-def _row(row: Row, table: Table) -> str:
+def _row(row: ResultRow, table: ResultTable) -> str:
     cells = "".join(_cell(cell, table, i) for i, cell in enumerate(row.cells))
     kind = ' class="reference"' if row.kind == "reference" else ""
     return f'<tr{kind}><th scope="row">{escape(row.name)}</th>{cells}</tr>\n'
 
 
-def _cell(cell: Cell, table: Table, i: int) -> str:
+def _cell(cell: Cell, table: ResultTable, i: int) -> str:
     state = "missing" if cell.ours is None else "best" if cell.best else ""
     return f"<td{_first(table, i, state)}>{_ours(cell, table)}{_middle(cell, table)}{_paper(cell, table)}</td>"
 
 
-def _ours(cell: Cell, table: Table) -> str:
+def _ours(cell: Cell, table: ResultTable) -> str:
     if cell.ours is None:
         return f'<span class="v" title="no result">{wording.MISSING}</span>'
     interval = wording.interval(cell.ours, table)
@@ -113,12 +112,12 @@ def _ours(cell: Cell, table: Table) -> str:
     return f'<span class="v"{known}>{wording.number(cell.ours.mean, table)} {spread}</span>'
 
 
-def _middle(cell: Cell, table: Table) -> str:
+def _middle(cell: Cell, table: ResultTable) -> str:
     parts = (wording.middle(cell, table), cell.normalized is not None and f"D4RL score {wording.score(cell)}")
     return "".join(f'<span class="q">{part}</span>' for part in parts if part)
 
 
-def _paper(cell: Cell, table: Table) -> str:
+def _paper(cell: Cell, table: ResultTable) -> str:
     if cell.paper is None:
         return ""
     ratio = wording.ratio(cell)
@@ -128,7 +127,7 @@ def _paper(cell: Cell, table: Table) -> str:
     return f'<span class="p" title="the paper: {full}">paper {wording.number(cell.paper.mean, table)}{mark}</span>'
 
 
-def _glance(tables: Sequence[Table]) -> str:
+def _glance(tables: Sequence[ResultTable]) -> str:
     """One line for each table: the best method there, the paper's figure for it and what is left."""
     lines = "".join(_glance_row(table) for table in tables if table.layout.measure == "w1")
     heads = "".join(f"<th>{head}</th>" for head in ("Best here", "W₁", "Paper", "Ratio", "Episode mixture"))
@@ -141,8 +140,8 @@ def _glance(tables: Sequence[Table]) -> str:
     return block("glance", "Best of each table", body) if lines else ""
 
 
-def _glance_row(table: Table) -> str:
-    known = [i for i, column in enumerate(table.columns) if column.key in paper_tables()[table.label].columns]
+def _glance_row(table: ResultTable) -> str:
+    known = [i for i, column in enumerate(table.columns) if column.key in table.layout.paper.columns]
     last = known[-1] if known else len(table.columns) - 1
     scored = [(score.mean, row) for row in table.methods if (score := row.cells[last].ours) is not None]
     name = f'<th scope="row"><a href="#{table.label}">{escape(table.layout.title)}</a></th>'
@@ -150,7 +149,7 @@ def _glance_row(table: Table) -> str:
         return f'<tr>{name}<td class="missing" colspan="5"><span class="v">no method has all of it</span></td></tr>\n'
     mean, row = min(scored, key=lambda pair: pair[0])
     cell = row.cells[last]
-    reference = next((r.cells[last].ours for r in table.rows if r.name == REFERENCE), None)
+    reference = None if table.reference is None else table.reference.cells[last].ours
     texts = (
         escape(row.name),
         f"{mean:.3f}",
@@ -166,9 +165,9 @@ def _failed(failures: Mapping[str, str]) -> str:
     return block("failed", "Failed", f'<ul class="plain">\n{items}</ul>\n')
 
 
-def _not_run(layouts: Sequence[Layout]) -> str:
+def _not_run(absent: Sequence[tuple[Suite, TableLayout]]) -> str:
     items = "".join(
-        f"<li>{escape(layout.title)}, table <code>{layout.label}</code>: suite <code>{layout.suite}</code></li>\n"
-        for layout in layouts
+        f"<li>{escape(layout.title)}, table <code>{layout.label}</code>: suite <code>{suite.name}</code></li>\n"
+        for suite, layout in absent
     )
     return block("not-run", "Not run", f'<ul class="plain">\n{items}</ul>\n')

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from html import escape
 
 from himatch.reproduce.results import JobResult
+from himatch.reproduce.specification import display_name
 
 
 def provenance_section(results: Sequence[JobResult]) -> str:
@@ -30,6 +31,6 @@ def _job(result: JobResult) -> str:
         **result.provenance,
     }
     where = escape(f"{result.suite}, {result.task}, {result.feature}, {result.conditioning}")
-    name, text = escape(result.method), escape(json.dumps(facts, indent=1, sort_keys=True, default=str))
+    name, text = escape(display_name(result.method)), escape(json.dumps(facts, indent=1, sort_keys=True, default=str))
     summary = f'<summary>{name} <span class="muted">{where}</span></summary>'
     return f'<details class="job">{summary}<pre>{text}</pre></details>\n'

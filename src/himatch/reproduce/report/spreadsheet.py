@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields
 from itertools import islice, zip_longest
 
-from himatch.reproduce.report.scores import Score
-from himatch.reproduce.report.tables import Table
+from himatch.divergences import Summary
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult
+from himatch.reproduce.specification import display_name
 
 CELLS = (
     *("table", "suite", "feature", "measure", "row", "kind", "task", "group", "mean", "std", "iqm", "low", "high"),
@@ -22,7 +23,7 @@ TARGETS = (
 )
 
 
-def cells_csv(tables: Sequence[Table]) -> str:
+def cells_csv(tables: Sequence[ResultTable]) -> str:
     """One line for each cell of each table; missing numbers are empty."""
     return _csv(CELLS, (line for table in tables for line in _cells(table)))
 
@@ -32,22 +33,22 @@ def targets_csv(results: Sequence[JobResult]) -> str:
     return _csv(TARGETS, (line for result in results for line in _targets(result)))
 
 
-def _cells(table: Table) -> Iterable[tuple[object, ...]]:
+def _cells(table: ResultTable) -> Iterable[tuple[object, ...]]:
     layout = table.layout
     for row in table.rows:
         for column, cell in zip(table.columns, row.cells, strict=True):
             score = cell.ours
             task, group = column.parts[0] if not column.is_average else ("", column.key)
-            numbers = astuple(score) if score else (None,) * len(fields(Score))
+            numbers = astuple(score) if score else (None,) * len(fields(Summary))
             paper = cell.paper or (None, None)
             yield (
-                *(table.label, layout.suite, layout.feature, layout.measure, row.name, row.kind, task, group),
+                *(table.label, table.suite.name, layout.feature, layout.measure, row.name, row.kind, task, group),
                 *(*numbers, cell.normalized, int(cell.best), *paper, cell.ratio),
             )
 
 
 def _targets(result: JobResult) -> Iterable[tuple[object, ...]]:
-    job = (result.suite, result.task, result.feature, result.method, result.conditioning, result.budget)
+    job = (result.suite, result.task, result.feature, display_name(result.method), result.conditioning, result.budget)
     for target in result.targets:
         place = (target.name, target.group, target.shift, target.ordering)
         rolled = (target.w1, target.energy, target.returns, target.lengths)

@@ -3,120 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import numpy as np
 
+from himatch.divergences import Summary, summarize
 from himatch.errors import TaskError
+from himatch.reproduce.paper import PaperFigure
 from himatch.reproduce.report.captions import caption_of, data_hash, missing_note
-from himatch.reproduce.report.layouts import AVERAGE, LAYOUTS, Column, Layout, belongs, columns_of
-from himatch.reproduce.report.methods import has_option
-from himatch.reproduce.report.paper import PaperFigure, PaperTable, paper_tables
-from himatch.reproduce.report.runs import HELD_OUT, Run, gather_rows, main_budget
-from himatch.reproduce.report.scores import Score, Strata, average, plain, scored
+from himatch.reproduce.report.rows import RowKey, gather_rows, main_budget
+from himatch.reproduce.report.table import HELD_OUT, MIXTURE, Cell, ResultRow, ResultTable
 from himatch.reproduce.results import JobResult, TargetScore
+from himatch.reproduce.specification import Specification
+from himatch.reproduce.suite import AVERAGE, Suite, TableColumn, TableLayout
+from himatch.reproduce.suites import TABLES
 from himatch.tasks import get_task
 
-REFERENCE = "Episode mixture"
 
-
-@dataclass(frozen=True)
-class Cell:
-    """Our score and the paper's; either may be missing."""
-
-    ours: Score | None = None
-    paper: PaperFigure | None = None
-    normalized: float | None = None
-    """D4RL's score of a return: 0 for a random policy, 100 for an expert."""
-    best: bool = False
-    reference: Score | None = None
-    """Of the very targets and data of ours: what the nearest mixture of episodes reaches, or the held-out returns."""
-
-    @property
-    def ratio(self) -> float | None:
-        """Ours by the paper's."""
-        if self.ours is None or self.paper is None or self.paper.mean == 0:
-            return None
-        return self.ours.mean / self.paper.mean
-
-
-@dataclass(frozen=True)
-class Row:
-    """A method under one conditioning with one effort, or something to compare methods with."""
-
-    name: str
-    kind: Literal["method", "reference"]
-    cells: tuple[Cell, ...]
-    jobs: Mapping[str, JobResult]
-    """Its results by task; of a reference, those whose targets it is about."""
-    run: Run | None = None
-    """What was run, if anything was."""
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether nothing of it was run."""
-        return all(cell.ours is None for cell in self.cells)
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table of the paper with our figures."""
-
-    layout: Layout
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    caption: str
-    notes: tuple[str, ...]
-
-    @property
-    def label(self) -> str:
-        """The paper's label."""
-        return self.layout.label
-
-    @property
-    def methods(self) -> tuple[Row, ...]:
-        """Rows of methods."""
-        return tuple(row for row in self.rows if row.kind == "method")
-
-    @property
-    def results(self) -> list[JobResult]:
-        """Results that the table is made of."""
-        return [job for row in self.methods for job in row.jobs.values()]
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """Tasks that have a column."""
-        return tuple(dict.fromkeys(task for column in self.columns for task, _ in column.parts))
-
-    def row(self, run: Run) -> Row | None:
-        """The row of a run."""
-        return next((row for row in self.rows if row.run == run), None)
-
-
-def build_tables(results: Sequence[JobResult]) -> list[Table]:
+def build_tables(results: Sequence[JobResult]) -> list[ResultTable]:
     """Every table of the paper that there is a result for."""
-    tables = (build_table(layout, results) for layout in LAYOUTS)
+    tables = (build_table(suite, layout, results) for suite, layout in TABLES.values())
     return [table for table in tables if table is not None]
 
 
-def build_table(layout: Layout, results: Sequence[JobResult]) -> Table | None:
+def build_table(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) -> ResultTable | None:
     """One table, or nothing where there is no result for it."""
     chosen = [
         result
         for result in results
-        if result.suite == layout.suite
-        and result.feature == layout.feature
-        and (layout.option is None or has_option(result.method, layout.option))
+        if (result.suite, result.feature) == (suite.name, layout.feature) and layout.includes(result.method)
     ]
     if not chosen:
         return None
     found = dict.fromkeys(result.task for result in chosen)
     tasks = (*(t for t in layout.tasks if t in found), *(t for t in found if t not in layout.tasks))
-    columns, paper = columns_of(layout, tasks), paper_tables()[layout.label]
-    methods = [_method_row(*row, columns, layout, paper) for row in gather_rows(chosen, paper)]
+    columns = layout.columns(tasks)
+    methods = [_method_row(*row, columns, layout) for row in gather_rows(chosen, layout)]
     marked = _mark_best(methods, layout)
-    below = _rows_below(methods, columns, layout, paper)
+    below = _rows_below(methods, columns, layout)
     absent = tuple(task for task in layout.tasks if task not in found)
     notes = [f"No results for {', '.join(absent)}."] if absent else []
     if absent and any(column.is_average for column in columns):
@@ -124,37 +48,43 @@ def build_table(layout: Layout, results: Sequence[JobResult]) -> Table | None:
     gaps = missing_note([(row.name, [t for t in tasks if t not in row.jobs]) for row in marked], tasks)
     notes += [gaps] if gaps else []
     notes += [note for row in below for note in _elsewhere(row, marked)]
-    return Table(layout, columns, (*marked, *below), caption_of(layout, chosen), tuple(notes))
+    return ResultTable(suite, layout, columns, (*marked, *below), caption_of(suite, layout, chosen), tuple(notes))
 
 
 def _method_row(
     name: str,
-    run: Run | None,
+    method: Specification,
+    key: RowKey | None,
     jobs: Mapping[str, JobResult],
-    columns: Sequence[Column],
-    layout: Layout,
-    paper: PaperTable,
-) -> Row:
-    method = next((job.method for job in jobs.values()), name)
+    columns: Sequence[TableColumn],
+    layout: TableLayout,
+) -> ResultRow:
     cells = []
     for column in columns:
-        parts = [(task, _strata(jobs[task], group, layout)) for task, group in column.parts if task in jobs]
-        complete = len(parts) == len(column.parts) and all(strata for _, strata in parts)
-        ours = scored(parts) if complete else None
-        normalized = _normalized(column, ours) if layout.measure == "return" else None
-        published = _papers(paper, method, column, layout)
+        ours = _ours(jobs, column, layout)
+        published, normalized = _papers(method, column, layout), _normalized(ours, column, layout)
         cells.append(Cell(ours, published, normalized, reference=_reference(jobs, column, layout)))
-    return Row(name, "method", tuple(cells), jobs, run)
+    return ResultRow(name, "method", tuple(cells), jobs, method, key)
 
 
-def _strata(job: JobResult, group: str, layout: Layout) -> Strata:
-    targets = [target for target in job.targets if belongs(target, group)]
-    strata = [target.returns if layout.measure == "return" else target.w1 for target in targets]
-    return [stratum for stratum in strata if stratum]  # without rewards there are no returns
+def _ours(jobs: Mapping[str, JobResult], column: TableColumn, layout: TableLayout) -> Summary | None:
+    """Over targets and seeds, of every part of a column; nothing where one is missing."""
+    parts = [(task, _scores(jobs[task], group, layout)) for task, group in column.parts if task in jobs]
+    if len(parts) < len(column.parts) or not all(scores for _, scores in parts):
+        return None
+    return summarize([scores for _, scores in parts], [task for task, _ in parts])
 
 
-def _papers(paper: PaperTable, method: str, column: Column, layout: Layout) -> PaperFigure | None:
-    tasks = dict.fromkeys(task for task, _ in column.parts)
+def _scores(job: JobResult, group: str, layout: TableLayout) -> list[list[float]]:
+    """Of every target in a group, one for each seed."""
+    targets = [target for target in job.targets if target.belongs_to(group)]
+    scores = [target.returns if layout.measure == "return" else target.w1 for target in targets]
+    return [score for score in scores if score]  # without rewards there are no returns
+
+
+def _papers(method: Specification, column: TableColumn, layout: TableLayout) -> PaperFigure | None:
+    """The printed figure; an average over other tasks than the paper's is taken over its cells."""
+    paper, tasks = layout.paper, dict.fromkeys(task for task, _ in column.parts)
     if column.key != AVERAGE or tuple(tasks) == layout.tasks:
         return paper.figure(method, column.key)
     figures = [paper.figure(method, f"{task}/{group}") for task, group in column.parts]
@@ -162,8 +92,8 @@ def _papers(paper: PaperTable, method: str, column: Column, layout: Layout) -> P
     return PaperFigure(float(np.mean(known)), None) if len(known) == len(figures) else None
 
 
-def _normalized(column: Column, score: Score | None) -> float | None:
-    if score is None or column.is_average:
+def _normalized(score: Summary | None, column: TableColumn, layout: TableLayout) -> float | None:
+    if layout.measure != "return" or score is None or column.is_average:
         return None
     try:
         return get_task(column.parts[0][0]).normalized_return(score.mean)
@@ -171,53 +101,56 @@ def _normalized(column: Column, score: Score | None) -> float | None:
         return None
 
 
-def _rows_below(methods: Sequence[Row], columns: Sequence[Column], layout: Layout, paper: PaperTable) -> list[Row]:
-    """What a policy that time-shares whole episodes reaches; for returns, those of the held-out episodes.
+def _rows_below(methods: Sequence[ResultRow], columns: Sequence[TableColumn], layout: TableLayout) -> list[ResultRow]:
+    """The reference: what a policy that time-shares whole episodes reaches, or the held-out episodes' returns.
 
     Other data have other targets: of each task, those of the first row with the main budget.
     """
-    name = HELD_OUT if layout.measure == "return" else REFERENCE
-    main = main_budget(row.run.budget for row in methods if row.run is not None)
+    main = main_budget(row.key.budget for row in methods if row.key is not None)
     jobs: dict[str, JobResult] = {}
-    for row in sorted(methods, key=lambda row: row.run is None or row.run.budget != main):
+    for row in sorted(methods, key=lambda row: row.key is None or row.key.budget != main):
         jobs = {task: job for task, job in row.jobs.items() if _values(job.targets, layout)} | jobs
+    name = HELD_OUT if layout.measure == "return" else MIXTURE
     cells = []
     for column in columns:
         ours = _reference(jobs, column, layout)
-        normalized = _normalized(column, ours) if layout.measure == "return" else None
-        cells.append(Cell(ours, paper.figure(name, column.key), normalized))
-    return [Row(name, "reference", tuple(cells), jobs)] if any(cell.ours for cell in cells) else []
+        cells.append(Cell(ours, layout.paper.held_out.get(column.key), _normalized(ours, column, layout)))
+    rows = [ResultRow(name, "reference", tuple(cells), jobs)]
+    return rows if any(cell.ours for cell in cells) else []
 
 
-def _reference(jobs: Mapping[str, JobResult], column: Column, layout: Layout) -> Score | None:
-    """What results say about their targets themselves; nothing where they lack a part of the column."""
-    scores = []
+def _reference(jobs: Mapping[str, JobResult], column: TableColumn, layout: TableLayout) -> Summary | None:
+    """What results by task say about their targets themselves; nothing where they lack a part of the column."""
+    parts = []
     for task, group in column.parts:
-        targets = [target for target in jobs[task].targets if belongs(target, group)] if task in jobs else []
+        targets = [target for target in jobs[task].targets if target.belongs_to(group)] if task in jobs else []
         values = _values(targets, layout)
         if not values:
             return None
-        scores.append(plain(values))
-    return average(scores) if column.is_average else scores[0]
+        parts.append(Summary(float(np.mean(values)), float(np.std(values)), count=len(values)))
+    if not column.is_average:
+        return parts[0]
+    return Summary(float(np.mean([part.mean for part in parts])), count=sum(part.count for part in parts))
 
 
-def _values(targets: Sequence[TargetScore], layout: Layout) -> list[float]:
+def _values(targets: Sequence[TargetScore], layout: TableLayout) -> list[float]:
+    """The number of each target that has one."""
     known = [target.target_return if layout.measure == "return" else target.reference for target in targets]
     return [value for value in known if value is not None]
 
 
-def _elsewhere(reference: Row, methods: Sequence[Row]) -> list[str]:
+def _elsewhere(below: ResultRow, methods: Sequence[ResultRow]) -> list[str]:
     """Says which rows stand on other data than the reference below them."""
-    used = {task: data_hash(job) for task, job in reference.jobs.items()}
+    used = {task: data_hash(job) for task, job in below.jobs.items()}
     names = [
         row.name
         for row in methods
         if any(data_hash(job) != used[task] for task, job in row.jobs.items() if task in used)
     ]
-    return [f"{reference.name}: not of the data of {'; '.join(names)}."] if names else []
+    return [f"{below.name}: not of the data of {'; '.join(names)}."] if names else []
 
 
-def _mark_best(methods: Sequence[Row], layout: Layout) -> list[Row]:
+def _mark_best(methods: Sequence[ResultRow], layout: TableLayout) -> list[ResultRow]:
     """Mark the lowest W1 of each column, or the return nearest to the held-out episodes'; alone nothing is best."""
     rows = [list(row.cells) for row in methods]
     for i in range(len(rows[0])):
@@ -229,7 +162,7 @@ def _mark_best(methods: Sequence[Row], layout: Layout) -> list[Row]:
     return [replace(row, cells=tuple(cells)) for row, cells in zip(methods, rows, strict=True)]
 
 
-def _distance(cell: Cell, layout: Layout) -> float | None:
+def _distance(cell: Cell, layout: TableLayout) -> float | None:
     if cell.ours is None or layout.measure == "w1":
         return None if cell.ours is None else cell.ours.mean
     return None if cell.reference is None else abs(cell.ours.mean - cell.reference.mean)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from himatch.reproduce.report.scores import Score
-from himatch.reproduce.report.tables import Cell, Row, Table
+from himatch.divergences import Summary
+from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
 
 MISSING, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
 
@@ -19,27 +19,27 @@ class Line:
     best: tuple[bool, ...]
 
 
-def number(value: float, table: Table) -> str:
+def number(value: float, table: ResultTable) -> str:
     """Distances as the paper prints them, returns without decimals."""
     return f"{value:,.0f}" if table.layout.measure == "return" else f"{value:.3f}"
 
 
-def with_deviation(mean: float, std: float | None, table: Table) -> str:
+def with_deviation(mean: float, std: float | None, table: ResultTable) -> str:
     """``0.633 ± 0.329``; a mean alone where there is no deviation."""
     return number(mean, table) if std is None else f"{number(mean, table)} ± {number(std, table)}"
 
 
-def interval(score: Score, table: Table) -> str:
+def interval(score: Summary, table: ResultTable) -> str:
     """``[0.281, 0.343]`` of the mean, where there is one."""
     return _bounds(score.mean_low, score.mean_high, table)
 
 
-def with_interval(score: Score, table: Table) -> str:
+def with_interval(score: Summary, table: ResultTable) -> str:
     """``0.310 [0.281, 0.343]``."""
     return f"{number(score.mean, table)} {interval(score, table)}".rstrip()
 
 
-def ours(cell: Cell, table: Table) -> str:
+def ours(cell: Cell, table: ResultTable) -> str:
     """Mean and deviation; an average over tasks or groups has an interval instead."""
     if cell.ours is None:
         return MISSING
@@ -48,7 +48,7 @@ def ours(cell: Cell, table: Table) -> str:
     return with_deviation(cell.ours.mean, cell.ours.std, table)
 
 
-def middle(cell: Cell, table: Table) -> str:
+def middle(cell: Cell, table: ResultTable) -> str:
     """Interquartile mean, with its interval where there is one."""
     score = cell.ours
     if score is None or score.iqm is None:
@@ -61,14 +61,14 @@ def ratio(cell: Cell) -> str:
     return "" if cell.ratio is None else f"{TIMES}{cell.ratio:.2f}"
 
 
-def paper(cell: Cell, table: Table) -> str:
+def paper(cell: Cell, table: ResultTable) -> str:
     """The paper's figure and the ratio."""
     if cell.paper is None:
         return ""
     return f"{with_deviation(*cell.paper, table)} {ratio(cell)}".rstrip()
 
 
-def lines(row: Row, table: Table) -> list[Line]:
+def lines(row: ResultRow, table: ResultTable) -> list[Line]:
     """A row as lines of text; lines that say nothing are left out."""
     best = tuple(cell.best for cell in row.cells)
     plain = (False,) * len(best)
@@ -86,5 +86,5 @@ def score(cell: Cell) -> str:
     return "" if cell.normalized is None else f"{cell.normalized:.1f}"
 
 
-def _bounds(low: float | None, high: float | None, table: Table) -> str:
+def _bounds(low: float | None, high: float | None, table: ResultTable) -> str:
     return "" if low is None or high is None else f"[{number(low, table)}, {number(high, table)}]"

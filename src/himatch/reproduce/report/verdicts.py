@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from himatch.divergences import Summary
 from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.captions import data_used
-from himatch.reproduce.report.layouts import AVERAGE, LAYOUTS
-from himatch.reproduce.report.methods import canonical
-from himatch.reproduce.report.runs import Run, main_budget
-from himatch.reproduce.report.scores import Score
-from himatch.reproduce.report.tables import REFERENCE, Cell, Row, Table
+from himatch.reproduce.report.rows import RowKey, main_budget
+from himatch.reproduce.report.table import MIXTURE, Cell, ResultRow, ResultTable
 from himatch.reproduce.results import JobResult
+from himatch.reproduce.specification import Specification, display_name, qualified
+from himatch.reproduce.suite import AVERAGE
+from himatch.reproduce.suites import TABLES
 
 Verdict = Literal["holds", "holds within noise", "does not hold", "not run", "information"]
-_LAYOUTS = {layout.label: layout for layout in LAYOUTS}
 
 
 class Side(NamedTuple):
@@ -42,38 +42,35 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Pick:
+class ClaimedRow:
     """A row that a claim is about; without a budget, that of the whole report."""
 
-    method: str
+    method: Specification
     conditioning: str = "nominal"
     budget: str | None = None
     steps: int | None = None
-    by_chance: bool = False
+    sampled: bool = False
 
-    def run(self, budget: str) -> Run:
-        """The run to look for."""
-        return Run(canonical(self.method), self.conditioning, self.budget or budget, self.steps, self.by_chance)
+    def key(self, budget: str) -> RowKey:
+        """Where the row is found in a report about this budget."""
+        return RowKey(self.method, self.conditioning, self.budget or budget, self.steps, self.sampled)
 
     @property
     def missing_name(self) -> str:
         """How it is called where it was not run."""
-        steps = None if self.steps is None else f"{self.steps:,} steps"
-        conditioning = None if self.conditioning == "nominal" else self.conditioning
-        chance = "by chance" if self.by_chance else None
-        return ", ".join(filter(None, (self.method, conditioning, self.budget, steps, chance)))
+        return qualified(display_name(self.method), self.conditioning, self.budget, self.steps, self.sampled)
 
 
 class Found(NamedTuple):
-    """What a pick led to."""
+    """A claimed row that was run, with the cell and the score that the claim is about."""
 
-    row: Row
+    row: ResultRow
     cell: Cell
-    score: Score
+    score: Summary
 
 
 class Gap(NamedTuple):
-    """A pick that was not run, or not on some tasks."""
+    """A claimed row that was not run, or not on some tasks."""
 
     name: str
     tasks: tuple[str, ...]
@@ -85,20 +82,20 @@ class Claim:
 
     text: str
     table: str
-    ours: Pick
-    others: tuple[Pick, ...] = ()
+    ours: ClaimedRow
+    others: tuple[ClaimedRow, ...] = ()
     against: Literal["methods", "paper", "mixture"] = "methods"
     factor: float = 1.0
     column: str = AVERAGE
     informs: bool = False
     """Whether the numbers are shown without a verdict."""
 
-    def judge(self, tables: Mapping[str, Table], budget: str) -> Finding:
+    def judge(self, tables: Mapping[str, ResultTable], budget: str) -> Finding:
         """The verdict on some tables."""
         table = tables.get(self.table)
         if table is None:
-            return Finding(self.text, "not run", remark=f"suite {_LAYOUTS[self.table].suite} missing")
-        found = [_find(table, pick, budget, self.column) for pick in (self.ours, *self.others)]
+            return Finding(self.text, "not run", remark=f"suite {TABLES[self.table][0].name} missing")
+        found = [_find(table, claimed, budget, self.column) for claimed in (self.ours, *self.others)]
         gaps = [gap for gap in found if isinstance(gap, Gap)]
         if gaps:
             return Finding(self.text, "not run", remark=_missing(gaps))
@@ -130,12 +127,12 @@ class TimeClaim:
 
     text: str
     table: str
-    ours: Pick
+    ours: ClaimedRow
     seconds: float
 
-    def judge(self, tables: Mapping[str, Table], budget: str) -> Finding:
+    def judge(self, tables: Mapping[str, ResultTable], budget: str) -> Finding:
         """The verdict on some tables."""
-        row = tables[self.table].row(self.ours.run(budget)) if self.table in tables else None
+        row = tables[self.table].row(self.ours.key(budget)) if self.table in tables else None
         timed = [] if row is None else [(_seconds(job), job) for job in row.jobs.values() if _seconds(job)]
         if row is None or not timed:
             return Finding(self.text, "not run", remark=f"{self.ours.missing_name} missing")
@@ -156,12 +153,12 @@ def counted(findings: Iterable[Finding]) -> str:
     return ", ".join(f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict])
 
 
-def budget_of(tables: Sequence[Table]) -> str:
+def budget_of(tables: Sequence[ResultTable]) -> str:
     """The budget that claims are about where they name none."""
-    return main_budget(row.run.budget for table in tables for row in table.rows if row.run is not None)
+    return main_budget(row.key.budget for table in tables for row in table.rows if row.key is not None)
 
 
-def compare(ours: Score, other: Score, factor: float = 1.0, *, at_most: bool = False) -> tuple[Verdict, str]:
+def compare(ours: Summary, other: Summary, factor: float = 1.0, *, at_most: bool = False) -> tuple[Verdict, str]:
     """Whether ours lies below the other's (times ``factor``), and by more than both intervals; and a remark."""
     low, high = ours.interval
     other_low, other_high = (factor * bound for bound in other.interval)
@@ -174,7 +171,7 @@ def compare(ours: Score, other: Score, factor: float = 1.0, *, at_most: bool = F
     return "does not hold", remark or ("" if low > other_high else "within noise")
 
 
-def _middle(ours: Score, other: Score, table: Table) -> str:
+def _middle(ours: Summary, other: Summary, table: ResultTable) -> str:
     """Said where interquartile means are apart the other way round: a few targets then decide the mean.
 
     Apart are intervals: without one, of one seed or of a figure that nobody ran, nothing is said.
@@ -190,10 +187,10 @@ def _seconds(job: JobResult) -> float:
     return float((job.provenance.get("training") or {}).get("seconds") or 0.0)
 
 
-def _find(table: Table, pick: Pick, budget: str, column: str) -> Found | Gap:
-    row, keys = table.row(pick.run(budget)), [c.key for c in table.columns]
+def _find(table: ResultTable, claimed: ClaimedRow, budget: str, column: str) -> Found | Gap:
+    row, keys = table.row(claimed.key(budget)), [c.key for c in table.columns]
     if row is None:
-        return Gap(pick.missing_name, ())
+        return Gap(claimed.missing_name, ())
     needed = table.layout.tasks if column == AVERAGE else (column.split("/")[0],)
     missing = tuple(task for task in needed if task not in row.jobs)
     if missing:
@@ -214,7 +211,7 @@ def _missing(gaps: Sequence[Gap]) -> str:
     return "; ".join(parts)
 
 
-def _strongest(score: Score, rivals: Sequence[Found], factor: float) -> Found:
+def _strongest(score: Summary, rivals: Sequence[Found], factor: float) -> Found:
     """The rival that decides: the lowest mean if that is below ours, else the interval that comes nearest."""
     lowest = min(rivals, key=lambda rival: rival.score.mean)
     if factor * lowest.score.mean <= score.mean:
@@ -222,10 +219,10 @@ def _strongest(score: Score, rivals: Sequence[Found], factor: float) -> Found:
     return min(rivals, key=lambda rival: (rival.score.interval[0], rival.score.mean))
 
 
-def _given(table: Table, cell: Cell, against: str) -> tuple[str, Score | None]:
+def _given(table: ResultTable, cell: Cell, against: str) -> tuple[str, Summary | None]:
     """A figure that nobody ran: the paper's for the same cell, or the reference's for the same targets and data."""
     if against == "paper":
         same = table.layout.published and all(data.is_papers for data in data_used(table.results))
         name = "the paper" if same else "the paper, on other data"
-        return name, None if cell.paper is None else Score(cell.paper.mean)
-    return REFERENCE, cell.reference
+        return name, None if cell.paper is None else Summary(cell.paper.mean)
+    return MIXTURE, cell.reference

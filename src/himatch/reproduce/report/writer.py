@@ -12,7 +12,7 @@ from himatch.reproduce.report.latex import latex
 from himatch.reproduce.report.markdown import markdown
 from himatch.reproduce.report.page import page
 from himatch.reproduce.report.spreadsheet import cells_csv, targets_csv
-from himatch.reproduce.report.tables import Table
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.verdicts import Finding
 from himatch.reproduce.results import JobResult
 
@@ -24,7 +24,7 @@ class Written:
     """What was written where."""
 
     folder: Path
-    tables: tuple[Table, ...]
+    tables: tuple[ResultTable, ...]
     findings: tuple[Finding, ...]
     files: tuple[Path, ...]
 

@@ -8,7 +8,7 @@ from himatch.reproduce.report.figures.datasets import dataset_panels
 from himatch.reproduce.report.figures.distances import distance_chart, return_chart, shift_chart
 from himatch.reproduce.report.figures.heat_maps import heat_maps
 from himatch.reproduce.report.figures.histograms import match_panels, shift_panels, synthetic_panels
-from himatch.reproduce.report.tables import Table
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult
 from himatch.viz.picture import Picture
 
@@ -18,9 +18,9 @@ PANELS = {"synthetic": synthetic_panels, "shift": shift_panels, "ant-xy": heat_m
 CHARTS = {"shift": shift_chart, "return": return_chart}
 
 
-def draw(table: Table) -> list[Picture]:
+def draw(table: ResultTable) -> list[Picture]:
     """All pictures of a table: how methods compare, then targets and rollouts."""
-    suite = table.layout.suite
+    suite = table.suite.name
     pictures = CHARTS.get(suite, distance_chart)(table)
     if table.layout.pictured and suite != "return":
         pictures += PANELS.get(suite, match_panels)(table)

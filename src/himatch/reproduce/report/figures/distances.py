@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from himatch.reproduce.report.layouts import Column, belongs
-from himatch.reproduce.report.tables import REFERENCE, Cell, Row, Table
+from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
 from himatch.reproduce.results import TargetScore
+from himatch.reproduce.suite import TableColumn
 from himatch.viz.comparisons import (
     CurvePanel,
     Estimate,
@@ -24,7 +24,7 @@ SHIFTS = "Mean W₁ over targets and seeds by shift."
 RETURNS = "Returns of the held-out episodes and of the rollouts they were targets for; on the dashed line they agree."
 
 
-def distance_chart(table: Table) -> list[Picture]:
+def distance_chart(table: ResultTable) -> list[Picture]:
     """A panel for each task (or group): interquartile mean and interval, the paper's figure, the reference."""
     wanted = table.layout.groups if table.layout.over == "groups" else table.layout.averaged[:1]
     columns = [column for column in table.columns if not column.is_average and column.parts[0][1] in wanted]
@@ -36,10 +36,10 @@ def distance_chart(table: Table) -> list[Picture]:
     return [picture(figure, _name(table, "distances"), DISTANCES)]
 
 
-def shift_chart(table: Table) -> list[Picture]:
+def shift_chart(table: ResultTable) -> list[Picture]:
     """How W1 grows as targets move away."""
     rows = _run(table)
-    reference = next((row.jobs for row in table.rows if row.name == REFERENCE), {})
+    reference = {} if table.reference is None else table.reference.jobs
     panels = []
     for task in table.tasks:
         curves = {row.name: _mean_w1(row.jobs[task].targets) for row in rows if task in row.jobs}
@@ -48,7 +48,7 @@ def shift_chart(table: Table) -> list[Picture]:
     return [picture(figure, _name(table, "shifts"), SHIFTS)]
 
 
-def return_chart(table: Table) -> list[Picture]:
+def return_chart(table: ResultTable) -> list[Picture]:
     """Every held-out episode: the return it had, and the mean return of the rollouts it was a target for."""
     rows = _run(table)
     panels = [
@@ -60,17 +60,17 @@ def return_chart(table: Table) -> list[Picture]:
     return [picture(figure, _name(table, "returns"), RETURNS)]
 
 
-def _run(table: Table) -> list[Row]:
+def _run(table: ResultTable) -> list[ResultRow]:
     return [row for row in table.methods if not row.is_missing]
 
 
-def _name(table: Table, what: str) -> str:
+def _name(table: ResultTable, what: str) -> str:
     return f"{table.label}-{what}".replace("_", "-")
 
 
-def _intervals(table: Table, column: Column, rows: Sequence[Row]) -> IntervalPanel:
+def _intervals(table: ResultTable, column: TableColumn, rows: Sequence[ResultRow]) -> IntervalPanel:
     i, (task, group) = table.columns.index(column), column.parts[0]
-    reference = next((row.cells[i].ours for row in table.rows if row.name == REFERENCE), None)
+    reference = None if table.reference is None else table.reference.cells[i].ours
     return IntervalPanel(
         f"{column.head}, {column.title.lower()}" if column.title else column.head,
         [_estimate(row.cells[i], row, task, group) for row in rows],
@@ -79,11 +79,11 @@ def _intervals(table: Table, column: Column, rows: Sequence[Row]) -> IntervalPan
     )
 
 
-def _estimate(cell: Cell, row: Row, task: str, group: str) -> Estimate | None:
+def _estimate(cell: Cell, row: ResultRow, task: str, group: str) -> Estimate | None:
     score = cell.ours
     if score is None:
         return None
-    each = [float(np.mean(t.w1)) for t in row.jobs[task].targets if belongs(t, group)]
+    each = [float(np.mean(t.w1)) for t in row.jobs[task].targets if t.belongs_to(group)]
     interval = None if score.low is None or score.high is None else (score.low, score.high)
     return Estimate(each, score.mean if score.iqm is None else score.iqm, score.mean, interval)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from himatch.reproduce.report.figures.histograms import short_name
 from himatch.reproduce.report.figures.selection import edges, first_targets, found, shown_methods
-from himatch.reproduce.report.tables import Row, Table
+from himatch.reproduce.report.table import ResultRow, ResultTable
 from himatch.reproduce.results import TargetScore
 from himatch.viz.heat_maps import CellShares, MapRow, heat_map_grid
 from himatch.viz.picture import Picture, picture
@@ -17,7 +17,7 @@ CAPTION = (
 )
 
 
-def heat_maps(table: Table) -> list[Picture]:
+def heat_maps(table: ResultTable) -> list[Picture]:
     """Targets as rows; the target itself and every method as columns."""
     methods = shown_methods(table)
     rows = [_row(methods, task, target) for task in table.tasks for target in first_targets(methods, task)]
@@ -27,7 +27,7 @@ def heat_maps(table: Table) -> list[Picture]:
     return [picture(figure, f"{table.label}-maps".replace("_", "-"), CAPTION)]
 
 
-def _row(methods: list[Row], task: str, target: TargetScore) -> MapRow:
+def _row(methods: list[ResultRow], task: str, target: TargetScore) -> MapRow:
     rolled = [found(method, task, target) for method in methods]
     return MapRow(
         short_name(target.name),

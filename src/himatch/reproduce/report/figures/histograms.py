@@ -9,7 +9,7 @@ from textwrap import fill
 import numpy as np
 
 from himatch.reproduce.report.figures.selection import first_targets, found, histogram, shown_methods, targets_of
-from himatch.reproduce.report.tables import Row, Table
+from himatch.reproduce.report.table import ResultRow, ResultTable
 from himatch.reproduce.results import TargetScore
 from himatch.viz.histogram_grid import LABELS, HistogramPanel, RolloutLine, histogram_grid
 from himatch.viz.picture import Picture, picture
@@ -18,7 +18,7 @@ from himatch.viz.style import SERIES
 NUMBER = "The number is W₁, averaged over seeds."
 
 
-def match_panels(table: Table) -> list[Picture]:
+def match_panels(table: ResultTable) -> list[Picture]:
     """Targets as rows (of each task the best and a middle episode), methods as columns."""
     methods, grid, names = shown_methods(table), [], []
     for task in table.tasks:
@@ -33,7 +33,7 @@ def match_panels(table: Table) -> list[Picture]:
     return [picture(figure, _name(table, "histograms"), caption + _of_many(methods, table))]
 
 
-def synthetic_panels(table: Table) -> list[Picture]:
+def synthetic_panels(table: ResultTable) -> list[Picture]:
     """A picture for each task: methods as rows, the paper's six targets as columns."""
     pictures = []
     for task in table.tasks:
@@ -54,7 +54,7 @@ def synthetic_panels(table: Table) -> list[Picture]:
     return pictures
 
 
-def shift_panels(table: Table) -> list[Picture]:
+def shift_panels(table: ResultTable) -> list[Picture]:
     """Of each task the best and a middle target as rows, their shifts as columns, methods as lines."""
     methods = shown_methods(table)
     rows = [
@@ -89,7 +89,7 @@ def short_name(name: str) -> str:
     return re.sub(r"\s*\+\s*", "\n+ ", name)
 
 
-def _panel(target: TargetScore, method: Row, task: str) -> HistogramPanel:
+def _panel(target: TargetScore, method: ResultRow, task: str) -> HistogramPanel:
     """One method, with its W1."""
     rolled = found(method, task, target)
     if rolled is None:
@@ -98,7 +98,7 @@ def _panel(target: TargetScore, method: Row, task: str) -> HistogramPanel:
     return HistogramPanel(histogram(target), [line], f"{np.mean(rolled.w1):.2f}")
 
 
-def _overlay(target: TargetScore, methods: Sequence[Row], task: str) -> HistogramPanel:
+def _overlay(target: TargetScore, methods: Sequence[ResultRow], task: str) -> HistogramPanel:
     """All methods, each in its colour."""
     drawn = [(found(method, task, target), method.name, color) for method, color in zip(methods, SERIES, strict=False)]
     lines = [RolloutLine(histogram(r, "rollouts"), name, color) for r, name, color in drawn if r is not None]
@@ -109,14 +109,14 @@ def _wrapped(name: str) -> str:
     return name.replace(" (", "\n(").replace(", planned", "\nplanned").replace(", remaining", "\nremaining")
 
 
-def _feature(table: Table) -> str:
+def _feature(table: ResultTable) -> str:
     return table.layout.feature.replace("_", "-")
 
 
-def _name(table: Table, what: str) -> str:
+def _name(table: ResultTable, what: str) -> str:
     return f"{table.label}-{what}".replace("_", "-")
 
 
-def _of_many(methods: Sequence[Row], table: Table) -> str:
+def _of_many(methods: Sequence[ResultRow], table: ResultTable) -> str:
     every = sum(bool(row.jobs) for row in table.methods)
     return "" if len(methods) == every else f" Shown are the {len(methods)} of {every} methods that match best."

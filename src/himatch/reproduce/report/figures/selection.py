@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from himatch.reproduce.report.tables import Row, Table
+from himatch.reproduce.report.table import ResultRow, ResultTable
 from himatch.reproduce.results import JobResult, TargetScore
 from himatch.viz.style import BinShares
 
 MOST_METHODS = 6
 
 
-def shown_methods(table: Table) -> list[Row]:
+def shown_methods(table: ResultTable) -> list[ResultRow]:
     """Methods with rollouts; of many, those that match best, in the order of the table."""
     rows = [row for row in table.methods if row.jobs]
     if len(rows) > MOST_METHODS:
@@ -25,7 +25,7 @@ def shown_methods(table: Table) -> list[Row]:
     return rows
 
 
-def first_targets(rows: Sequence[Row], task: str) -> list[TargetScore]:
+def first_targets(rows: Sequence[ResultRow], task: str) -> list[TargetScore]:
     """The first target of every kind: best and middle episode, each velocity, each behaviour."""
     kinds: dict[tuple[str, str], TargetScore] = {}
     for target in targets_of(rows, task):
@@ -33,7 +33,7 @@ def first_targets(rows: Sequence[Row], task: str) -> list[TargetScore]:
     return list(kinds.values())
 
 
-def targets_of(rows: Sequence[Row], task: str) -> list[TargetScore]:
+def targets_of(rows: Sequence[ResultRow], task: str) -> list[TargetScore]:
     """Targets of a task that can be drawn; all methods share them."""
     jobs = [row.jobs[task] for row in rows if task in row.jobs]
     return [target for job in jobs[:1] for target in job.targets if drawable(target)]
@@ -44,7 +44,7 @@ def drawable(target: TargetScore) -> bool:
     return {"edges", "target"} <= target.histograms.keys()
 
 
-def found(row: Row, task: str, wanted: TargetScore) -> TargetScore | None:
+def found(row: ResultRow, task: str, wanted: TargetScore) -> TargetScore | None:
     """The same target in a method's results, with rollouts to draw."""
     return None if task not in row.jobs else _same(row.jobs[task], wanted)
 

@@ -1,0 +1,167 @@
+"""What a job measures: rollouts of its policy under the targets of a suite, or the distributions of a dataset."""
+
+from __future__ import annotations
+
+import datetime
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from himatch._runtime.tensors import versions
+from himatch.data import Split, TrajectoryDataset, load_dataset
+from himatch.data.minari import find_folder
+from himatch.data.split import ranked_groups
+from himatch.datagen.cache import cached_dataset
+from himatch.errors import HimatchWarning
+from himatch.evaluation.result import MatchResult
+from himatch.policy import Policy
+from himatch.reproduce.jobs import Job, Options
+from himatch.reproduce.results import JobResult, ResultKey, TargetScore
+from himatch.reproduce.suites import SUITES
+from himatch.reproduce.targets import PATCHWORKS, SuiteTarget, suite_targets
+from himatch.statistics.bins import Bins
+from himatch.statistics.features import resolve_feature
+
+ADDITIONAL_SEED = 1_000_003  # of episodes beside the dataset
+
+
+def measure(
+    job: Job, keys: Sequence[ResultKey], policy: Policy, split: Split, facts: dict[str, Any], options: Options
+) -> list[JobResult]:
+    """Results that share their targets and conditioning: rolled out once, compared on the feature of each."""
+    suite = SUITES[keys[0].suite]
+    beside: dict[str, Any] = {}
+
+    def additional() -> TrajectoryDataset:
+        extra = cached_dataset(
+            job.dataset,
+            options.cache,
+            episodes=2 * PATCHWORKS,
+            seed=ADDITIONAL_SEED,
+            threads=options.threads,
+            quiet=True,
+        )
+        dataset = load_dataset(extra)
+        beside["target_data"] = _named(dataset)  # himatch's own, whatever was trained on
+        return dataset
+
+    targets = suite_targets(suite, job.task, split, additional)
+    features = tuple(dict.fromkeys(key.feature for key in keys))
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HimatchWarning)  # what lies outside the data is in the result
+        results = policy.match_features(
+            [place.target for place in targets],
+            episodes=options.rollouts,
+            conditioning=keys[0].conditioning,  # type: ignore[arg-type]
+            features=features,
+            threads=options.threads,
+        )
+    elapsed = time.perf_counter() - started
+    found = dict(zip(features, results, strict=True))
+    provenance = _provenance(split.train) | {
+        **beside,
+        "training": {**policy.description["train"], **policy.description["model"], **facts},
+        "method": policy.description["method"],
+        "rollout_seconds": round(elapsed, 2),
+        "device": torch.cuda.get_device_name(policy.device) if policy.device.type == "cuda" else "cpu",
+        "trained_with": policy.description["versions"],
+    }
+    return [
+        _result(
+            key,
+            options,
+            seeds=list(policy.seeds),
+            episodes=options.rollouts,
+            targets=[_score(place, result) for place, result in zip(targets, found[key.feature], strict=True)],
+            provenance=provenance,
+        )
+        for key in keys
+    ]
+
+
+def describe(key: ResultKey, dataset: TrajectoryDataset, options: Options) -> JobResult:
+    """Suite ``data``: how a feature is distributed over the best, middle, worst and all episodes."""
+    feature = resolve_feature(key.feature, dataset.task)
+    groups = {**ranked_groups(dataset.returns), "all": np.arange(len(dataset))}
+    bins = Bins.fit(feature(episode) for episode in dataset)
+    targets = []
+    for group, episodes in groups.items():
+        chosen = dataset[episodes]
+        values = np.concatenate([feature(episode) for episode in chosen])
+        target = TargetScore(
+            name=f"{group} episodes",
+            group=group,
+            w1=[],
+            energy=[],
+            returns=_floats([chosen.returns.mean()]),
+            lengths=_floats([chosen.lengths.mean()]),
+            histograms=histograms(bins, values),
+        )
+        targets.append(target)
+    return _result(key, options, seeds=[], episodes=0, targets=targets, provenance=_provenance(dataset))
+
+
+def _result(key: ResultKey, options: Options, **found: Any) -> JobResult:
+    """The result of a key, from what was found."""
+    return JobResult(key.suite, key.task, key.method, key.feature, key.conditioning, options.budget, **found)
+
+
+def _score(place: SuiteTarget, result: MatchResult) -> TargetScore:
+    demonstration = place.target.demonstration()
+    rewarded = demonstration is not None and demonstration.rewards is not None
+    return TargetScore(
+        name=place.target.name,
+        group=place.group,
+        w1=_floats(result.w1_per_seed),
+        energy=_floats(result.energy_per_seed),
+        returns=_floats(result.returns.mean(1)),
+        lengths=_floats(result.lengths.mean(1)),
+        target_return=demonstration.total_reward if rewarded and demonstration is not None else None,
+        reference=result.reference,
+        outside=result.outside,
+        shift=place.shift,
+        ordering=place.ordering,
+        histograms=histograms(
+            result.frame.bins, result.values, np.concatenate([result.pooled(k) for k in range(len(result.seeds))])
+        ),
+    )
+
+
+def histograms(bins: Bins, target: np.ndarray, rollouts: np.ndarray | None = None) -> dict[str, Any]:
+    """Shares of the target's and the rollouts' values on the bins, for figures."""
+    parts = {"target": target} | ({} if rollouts is None else {"rollouts": rollouts})
+    found: dict[str, Any] = {"edges": [_floats(row) for row in bins.edges]}
+    for name, values in parts.items():
+        indices = bins.indices(values)
+        flat = np.ravel_multi_index(tuple(indices.T.astype(np.int64)), (bins.count,) * bins.dimensions)
+        shares = np.bincount(flat, minlength=bins.count**bins.dimensions) / len(flat)
+        found[name] = shares.reshape((bins.count,) * bins.dimensions).tolist()
+    return found
+
+
+def _provenance(dataset: TrajectoryDataset) -> dict[str, Any]:
+    return {"data": _named(dataset), "versions": versions(), "date": datetime.date.today().isoformat()}
+
+
+def _named(dataset: TrajectoryDataset) -> dict[str, Any]:
+    """Which data these are."""
+    folder = find_folder(Path(dataset.source))
+    said = None if folder is None else folder.metadata.get("himatch")
+    return {
+        "name": dataset.name,
+        "made_by_himatch": isinstance(said, dict) and "recipe" in said,  # it writes other people's data, too
+        "hash": dataset.content_hash,
+        "episodes": len(dataset),
+        "steps": dataset.steps,
+        "env_id": dataset.env_id,
+    }
+
+
+def _floats(values: Sequence[float] | np.ndarray) -> list[float]:
+    return [float(value) for value in values]

@@ -1,0 +1,97 @@
+"""A table of the report: our figures beside the paper's, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from himatch.divergences import Summary
+from himatch.reproduce.paper import PaperFigure
+from himatch.reproduce.report.rows import RowKey
+from himatch.reproduce.results import JobResult
+from himatch.reproduce.specification import Specification
+from himatch.reproduce.suite import Suite, TableColumn, TableLayout
+
+MIXTURE, HELD_OUT = "Episode mixture", "Held-out"
+"""Rows that methods are held against: W1 of the episode mixture, and the returns of the held-out episodes."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Our score and the paper's; either may be missing."""
+
+    ours: Summary | None = None
+    paper: PaperFigure | None = None
+    normalized: float | None = None
+    """D4RL's score of a return: 0 for a random policy, 100 for an expert."""
+    best: bool = False
+    reference: Summary | None = None
+    """Of the very targets and data of ours: what the episode mixture reaches, or the held-out returns."""
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours by the paper's."""
+        if self.ours is None or self.paper is None or self.paper.mean == 0:
+            return None
+        return self.ours.mean / self.paper.mean
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """A method under one conditioning with one effort, or something to compare methods with."""
+
+    name: str
+    kind: Literal["method", "reference"]
+    cells: tuple[Cell, ...]
+    jobs: Mapping[str, JobResult]
+    """Its results by task; of a reference, those whose targets it is about."""
+    method: Specification | None = None
+    key: RowKey | None = None
+    """What was run, if anything was."""
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether nothing of it was run."""
+        return all(cell.ours is None for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """One table of the paper with our figures."""
+
+    suite: Suite
+    layout: TableLayout
+    columns: tuple[TableColumn, ...]
+    rows: tuple[ResultRow, ...]
+    caption: str
+    notes: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The paper's label."""
+        return self.layout.label
+
+    @property
+    def methods(self) -> tuple[ResultRow, ...]:
+        """Rows of methods."""
+        return tuple(row for row in self.rows if row.kind == "method")
+
+    @property
+    def reference(self) -> ResultRow | None:
+        """The row that methods are held against."""
+        return next((row for row in self.rows if row.kind == "reference"), None)
+
+    @property
+    def results(self) -> list[JobResult]:
+        """Results that the table is made of."""
+        return [job for row in self.methods for job in row.jobs.values()]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Tasks that have a column."""
+        return tuple(dict.fromkeys(task for column in self.columns for task, _ in column.parts))
+
+    def row(self, key: RowKey) -> ResultRow | None:
+        """The row of a key."""
+        return next((row for row in self.rows if row.key == key), None)

@@ -1,0 +1,141 @@
+"""What a suite is: one description of an experiment, from which its jobs and its tables follow.
+
+A suite names its data, its methods, its targets, its protocol and the tables of the paper that it fills. The benchmark
+takes jobs from it (:mod:`himatch.reproduce.jobs`), the report the arrangement of its tables and the paper's figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from himatch.reproduce.budgets import BudgetName
+from himatch.reproduce.paper import PaperTable, paper_tables
+from himatch.reproduce.specification import Specification, display_name, paper_name
+
+TargetKind = Literal["held-out", "synthetic", "shift", "velocities", "patchwork", "dataset"]
+SplitKind = Literal["paper", "velocities", "all"]
+
+PLANAR = ("halfcheetah", "hopper", "walker2d")
+AVERAGE = "average"
+_CDT = Specification("cdt")
+
+
+@dataclass(frozen=True)
+class SuiteMethod:
+    """One row of a suite's tables: a method with its settings, and what it changes in the budget's preset.
+
+    ``matched`` methods are trained for the suite's feature; the others ignore it and serve every suite. ``from_budget``
+    is the smallest budget that includes the row by itself. A method with an ``own_head`` is left out where the user
+    chooses a head.
+    """
+
+    specification: Specification
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    matched: bool = False
+    own_head: bool = False
+    from_budget: BudgetName = "smoke"
+
+    def settings(self, feature: str) -> dict[str, Any]:
+        """What the method is made with, in a suite that scores a feature."""
+        return {**dict(self.specification.settings), **({"feature": feature} if self.matched else {})}
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column under the heading of its task; its score is the mean over ``parts`` (task, group)."""
+
+    key: str
+    """Name of the column in the paper's data."""
+    head: str
+    title: str
+    parts: tuple[tuple[str, str], ...]
+
+    @property
+    def is_average(self) -> bool:
+        """Whether it averages others."""
+        return len(self.parts) > 1
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """One table of the paper: which results its cells come from and how its columns are arranged.
+
+    ``groups`` are the columns of each task. The average runs over tasks (of the groups in ``averaged``; the paper's is
+    that of the first) or, in tables of a single task, over its groups.
+    """
+
+    label: str
+    """The paper's own."""
+    feature: str
+    title: str
+    groups: tuple[str, ...] = ("expert", "medium", "total")
+    tasks: tuple[str, ...] = PLANAR
+    averaged: tuple[str, ...] = ("total",)
+    over: Literal["tasks", "groups"] = "tasks"
+    measure: Literal["w1", "return"] = "w1"
+    code_size: int | None = None
+    """Only methods with codes of this size (the paper's short table has ``m`` = 16)."""
+    pictured: bool = True
+    """Whether histograms go with it; not where another table shows the same ones."""
+    published: bool = True
+    """Whether the paper used a public dataset; else it made its own."""
+    proposed: Specification = _CDT
+    """The method that the paper sets against the others."""
+
+    @property
+    def paper(self) -> PaperTable:
+        """What the paper prints."""
+        return paper_tables()[self.label]
+
+    def row_name(self, method: Specification) -> str:
+        """What the table calls a method: the paper's name for rows that the paper has."""
+        if method not in self.paper.rows:
+            return display_name(method)
+        return paper_name(method, with_size=self.code_size is None)
+
+    def includes(self, method: Specification | None) -> bool:
+        """Whether results of a method belong into the table."""
+        return self.code_size is None or (method is not None and method.get("m") == self.code_size)
+
+    def columns(self, tasks: tuple[str, ...]) -> tuple[TableColumn, ...]:
+        """The columns for these tasks; an average over one task says nothing new."""
+        columns = [
+            TableColumn(f"{task}/{group}", task, group.capitalize(), ((task, group),))
+            for task in tasks
+            for group in self.groups
+        ]
+        if self.over == "groups":
+            for task in tasks:
+                key = AVERAGE if task in self.tasks else f"{task}/{AVERAGE}"
+                columns.append(TableColumn(key, "Average", "", tuple((task, group) for group in self.groups)))
+        elif len(tasks) > 1:
+            for i, group in enumerate(self.averaged):
+                title = group.capitalize() if len(self.averaged) > 1 else ""
+                key = AVERAGE if i == 0 else f"{AVERAGE}/{group}"
+                columns.append(TableColumn(key, "Average", title, tuple((task, group) for task in tasks)))
+        return tuple(columns)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One experiment of the paper, whole: data, methods, targets, protocol, tables."""
+
+    name: str
+    tasks: tuple[str, ...]
+    features: tuple[str, ...]
+    """What rollouts are scored on, and what matched methods are trained for."""
+    methods: tuple[SuiteMethod, ...]
+    tables: tuple[TableLayout, ...]
+    targets: TargetKind = "held-out"
+    split: SplitKind = "paper"
+    dataset: str = "{task}-medium-expert"
+    """Name of the dataset, for users who bring none of their own."""
+    targets_note: str = ""
+    """What captions say about its targets."""
+
+    @property
+    def mixes_rewards(self) -> bool:
+        """Whether its episodes were rewarded for different things, so that returns say nothing beside one another."""
+        return self.split != "paper"
