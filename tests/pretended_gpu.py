@@ -16,6 +16,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from himatch._runtime.graphs import CompiledPart, GraphedStep
+from himatch.training.update import Update
+
 GPU = torch.device("cuda")
 
 
@@ -94,6 +97,14 @@ class PretendedGPU:
         with _Tape(graph):
             yield
         self.events.append("captured")
+
+
+def capture(update: Update) -> None:
+    """From its next step on, an update that was made for a CPU is compiled and captured as one for a GPU is."""
+    parts = update._losses, update._apply = CompiledPart(update.losses), CompiledPart(update._clip_and_update)
+    update._run_step = GraphedStep(
+        update._one_step, GPU, snapshot=update._undo_point, parts=parts, purpose="training"
+    )
 
 
 class _Stream:

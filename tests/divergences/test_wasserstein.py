@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import ot
 import pytest
 import scipy.stats
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -101,3 +103,22 @@ def test_joint_takes_weights_and_merges_duplicates() -> None:
 def test_what_is_no_distribution_is_refused(call: object) -> None:
     with pytest.raises(HimatchError):
         call()  # type: ignore[operator]
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=20)
+def test_without_pot_scipy_finds_the_same_plan(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(rng.integers(1, 25), 2)), rng.normal(size=(rng.integers(1, 25), 2))
+    a, b = rng.random(len(x)), rng.random(len(y))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(sys.modules, "ot", None)
+        found = wasserstein_joint(x, y, a, b)
+    cost = ot.dist(x, y, metric="euclidean")
+    assert found == pytest.approx(ot.emd2(a / a.sum(), b / b.sum(), cost), abs=1e-7)
+
+
+def test_without_pot_a_large_problem_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ot", None)
+    with pytest.raises(HimatchError, match=r'400 and 300 cells .*pip install "himatch\[joint\]"'):
+        wasserstein_joint(np.zeros((400, 2)), np.ones((300, 2)))

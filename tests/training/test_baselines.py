@@ -1,4 +1,4 @@
-"""Meta-BC and FOCAL trained: what is fixed when, what seeds and streams may not change, and what they learn."""
+"""Meta-BC and FOCAL trained: what is frozen when, what seeds and streams may not change, and what they learn."""
 
 from __future__ import annotations
 
@@ -9,20 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pretended_gpu import GPU, PretendedGPU
+from pretended_gpu import PretendedGPU, capture
 from safetensors.torch import load_file
 from scipy.stats import spearmanr
 
 import himatch as hm
-from himatch._runtime.graphs import GraphedStep
+from himatch.api import as_split
 from himatch.errors import HimatchError
-from himatch.methods.making import make_agent
-from himatch.training import Interrupted
-from himatch.training.config import BASELINE_PRESETS, configure
-from himatch.training.engine import Engine
-from himatch.training.job import Job
-from himatch.training.run import _split
-from himatch.training.windows import make_windows
+from himatch.training import PRESETS, Interrupted, Plan, configure, make_plan
+from himatch.training.sampler import make_sampler
+from himatch.training.update import Update
 
 CPU = torch.device("cpu")
 TINY: dict[str, Any] = {"preset": "cpu", "layers": 1, "width": 16, "batch_size": 8}
@@ -37,14 +33,14 @@ def weights(run: Path, seed: int = 0) -> dict[str, torch.Tensor]:
 
 def test_the_papers_sizes() -> None:
     for method in (hm.MetaBC(), hm.FOCAL()):
-        paper = configure("paper", method)
-        assert (paper.model.layers, paper.model.width, paper.model.context) == (3, 256, 1)
-        assert (paper.train.steps, paper.train.batch_size, paper.train.learning_rate) == (100_000, 256, 3e-4)
+        model, train = configure("paper", method)
+        assert (model.layers, model.width, model.context) == (3, 256, 1)
+        assert (train.steps, train.batch_size, train.learning_rate) == (100_000, 256, 3e-4)
         assert method.encoder == (200, 200, 200)
-        assert method.stages(paper.train.steps, 256)[0].steps == 100_000
-    assert BASELINE_PRESETS.keys() == {"paper", "fast", "cpu"}
-    assert configure("fast", hm.MetaBC(), context=5, width=32).model.context == 1  # their policies see single steps
-    assert configure("fast", hm.CDT(), context=7).model.context == 7
+        assert method.stages(train.steps, 256)[0].steps == 100_000
+        assert method.presets.keys() == {"paper", "fast", "cpu"} == set(PRESETS)
+    assert configure("fast", hm.MetaBC(), context=5, width=32)[0].context == 1  # their policies see single steps
+    assert configure("fast", hm.CDT(), context=7)[0].context == 7
 
 
 @each
@@ -52,9 +48,9 @@ def test_what_was_trained_first_does_not_move(name: str, hopper: hm.TrajectoryDa
     method = hm.make_method(name, **SMALL)
     for steps in (2, 20):
         hm.train(method, hopper, out=tmp_path / str(steps), quiet=True, **TINY, steps=steps)
-    fixed = ("encoder.", "behaviour.")
+    frozen = ("encoder.", "behaviour.")
     for key, tensor in weights(tmp_path / "2").items():
-        assert torch.equal(tensor, weights(tmp_path / "20")[key]) == key.startswith(fixed), key
+        assert torch.equal(tensor, weights(tmp_path / "20")[key]) == key.startswith(frozen), key
 
 
 @each
@@ -62,8 +58,7 @@ def test_the_training_episodes_embeddings_have_unit_size(
     name: str, hopper: hm.TrajectoryDataset, tmp_path: Path
 ) -> None:
     policy = hm.train(hm.make_method(name, **SMALL), hopper, out=tmp_path / "run", seeds=2, quiet=True, **TINY, steps=2)
-    job = Job.prepare(policy.method, _split(hopper, None, "none"), configure("cpu", policy.method), (0,), tmp_path)
-    codes = policy.embed(list(job.train))
+    codes = policy.embed(list(planned(hopper, policy.method, tmp_path / "other").train))
     assert codes.shape == (2, 19, 3)
     torch.testing.assert_close(codes.mean(1), torch.zeros(2, 3), atol=1e-4, rtol=0)
     torch.testing.assert_close(codes.square().mean((1, 2)), torch.ones(2), atol=1e-3, rtol=0)
@@ -71,26 +66,31 @@ def test_the_training_episodes_embeddings_have_unit_size(
     torch.testing.assert_close(one[0], policy.embed([hopper[5], hopper[3]])[1, 1], atol=1e-5, rtol=1e-4)
 
 
-def engine(data: hm.TrajectoryDataset, name: str, seeds: tuple[int, ...]) -> Engine:
+def planned(data: hm.TrajectoryDataset, method: hm.methods.Method, out: Path, **settings: Any) -> Plan:
+    return make_plan(method, lambda: as_split(data, None, None), out=out, **{"preset": "cpu", **settings}, device="cpu")
+
+
+def make_update(data: hm.TrajectoryDataset, name: str, seeds: tuple[int, ...]) -> Update:
     """A policy's training with an encoder, and a clone, that nobody trained."""
     method = hm.make_method(name, **SMALL)
-    config = configure(**TINY, method=method, steps=40, schedule="constant")
-    job = Job.prepare(method, _split(data, None, "none"), config, seeds, Path("unused"))
-    agent = make_agent(method, config.model, job.widths, seeds)
-    windows = make_windows(job.train, None, job.shape, job.normalizers(None), CPU)
-    for stage in method.stages(40, 8):
-        agent.fix(stage.part)
-    windows.relabel(agent)
-    return Engine(agent, windows, config.train, CPU)
+    plan = planned(data, method, Path("unused"), **TINY, steps=40, schedule="constant")
+    agent = method.build(plan.model, plan.dims, seeds)
+    sampler = make_sampler(plan.train, None, plan.spec, plan.normalizers(None), CPU)
+    *first, last = plan.stages
+    for stage in first:
+        assert stage.part is not None
+        agent.freeze(stage.part)
+    sampler.relabel(agent)
+    return Update(agent, sampler, last, plan.config, CPU)
 
 
 @each
 def test_stacked_seeds_reproduce_single_runs(name: str, hopper: hm.TrajectoryDataset) -> None:
-    stacked = engine(hopper, name, (4, 0, 7))
+    stacked = make_update(hopper, name, (4, 0, 7))
     together = torch.cat(list(stacked.run(25)))
     slow = dict(stacked.agent.named_parameters())
     for model, seed in enumerate((4, 0, 7)):
-        single = engine(hopper, name, (seed,))
+        single = make_update(hopper, name, (seed,))
         torch.testing.assert_close(torch.cat(list(single.run(25)))[:, 0], together[:, model], atol=1e-5, rtol=1e-4)
         for key, parameter in single.agent.named_parameters():
             torch.testing.assert_close(slow[key][model], parameter[0], atol=1e-5, rtol=1e-3)
@@ -98,7 +98,7 @@ def test_stacked_seeds_reproduce_single_runs(name: str, hopper: hm.TrajectoryDat
 
 @each
 def test_resuming_at_any_step_is_the_same_run(name: str, hopper: hm.TrajectoryDataset) -> None:
-    whole, first, second = (engine(hopper, name, (0, 1)) for _ in range(3))
+    whole, first, second = (make_update(hopper, name, (0, 1)) for _ in range(3))
     list(whole.run(30))
     list(first.run(13))
     second.restore({key: tensor.clone() for key, tensor in first.snapshot().items()})
@@ -116,9 +116,9 @@ def test_a_run_interrupted_while_the_policy_learns_ends_in_the_same_bits(
     method = hm.make_method(name, **SMALL)
     settings: dict[str, Any] = {**TINY, "steps": 12, "seeds": 2, "quiet": True}
     hm.train(method, hopper, out=tmp_path / "whole", **settings)
-    step, left = Engine._one_step, 6 * len(method.stages(12, 8)) + 5
+    step, left = Update._one_step, 6 * len(method.stages(12, 8)) + 5
 
-    def signalled(self: Engine) -> None:
+    def signalled(self: Update) -> None:
         nonlocal left
         step(self)
         left -= 1
@@ -126,7 +126,7 @@ def test_a_run_interrupted_while_the_policy_learns_ends_in_the_same_bits(
             signal.raise_signal(signal.SIGTERM)
 
     with monkeypatch.context() as interrupted:
-        interrupted.setattr(Engine, "_one_step", signalled)
+        interrupted.setattr(Update, "_one_step", signalled)
         with pytest.raises(Interrupted, match="stopped at step 5 of 12"):
             hm.train(method, hopper, out=tmp_path / "parts", **settings)
     hm.train(method, hopper, out=tmp_path / "parts", resume=True, **settings)
@@ -146,18 +146,17 @@ def test_streamed_training_is_the_same_training(name: str, hopper: hm.Trajectory
 
 
 @each
-def test_a_recorded_step_is_the_step(name: str, hopper: hm.TrajectoryDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_captured_step_is_the_step(name: str, hopper: hm.TrajectoryDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of a step is decided in Python: what a graph holds is the whole of it."""
-    plain, recorded = engine(hopper, name, (0, 1)), engine(hopper, name, (0, 1))
+    plain, captured = make_update(hopper, name, (0, 1)), make_update(hopper, name, (0, 1))
     expected = torch.cat(list(plain.run(9)))
     gpu = PretendedGPU(monkeypatch)
-    parts = (recorded._losses, recorded._apply)
-    recorded._train = GraphedStep(recorded._one_step, GPU, snapshot=recorded._snapshot, parts=parts, purpose="training")
-    losses = torch.cat(list(recorded.run(9)))
-    assert recorded.how == "compiled CUDA graph"
-    assert gpu.events.count("recording") == 1
+    capture(captured)
+    losses = torch.cat(list(captured.run(9)))
+    assert captured.how == "compiled CUDA graph"
+    assert gpu.events.count("capturing") == 1
     assert torch.equal(losses, expected)
-    for (key, one), other in zip(recorded.agent.named_parameters(), plain.agent.parameters(), strict=True):
+    for (key, one), other in zip(captured.agent.named_parameters(), plain.agent.parameters(), strict=True):
         assert torch.equal(one, other), key
 
 
@@ -255,7 +254,7 @@ def test_embeddings_are_ordered_as_the_tasks_are(tmp_path: Path) -> None:
 
 
 @each
-def test_what_cannot_be_learned_or_told_is_said_in_one_line(
+def test_what_cannot_be_learned_or_imitated_is_said_in_one_line(
     name: str, hopper: hm.TrajectoryDataset, tmp_path: Path
 ) -> None:
     method = hm.make_method(name, **SMALL)
@@ -288,5 +287,5 @@ def test_what_cannot_be_learned_or_told_is_said_in_one_line(
 
 def test_other_methods_embed_nothing(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     policy = hm.train(hm.BC(), hopper, out=tmp_path / "run", quiet=True, preset="cpu", steps=1, width=16)
-    with pytest.raises(HimatchError, match="bc is told no embeddings"):
+    with pytest.raises(HimatchError, match="bc embeds no whole episodes; meta-bc and focal do"):
         policy.embed([hopper[0]])

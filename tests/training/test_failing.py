@@ -9,6 +9,7 @@ import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,13 @@ from torch import Tensor
 import himatch as hm
 from himatch._runtime.devices import seeded
 from himatch.errors import DataError, HimatchError, HimatchWarning
-from himatch.training import Interrupted, TrainingError, loop
-from himatch.training.config import BASELINE_PRESETS, PRESETS, TrainConfig
-from himatch.training.loop import look_every
+from himatch.training import PRESETS, Interrupted, TrainConfig, TrainingError, configure
+from himatch.training.checkpoint import VALIDATION_WINDOWS
+from himatch.training.sampler import StreamedSampler
+from himatch.training.train import validate_every
+from himatch.training.update import Update
 
+TRAINING = import_module("himatch.training.train")  # the package names its function so
 TINY: dict[str, Any] = {
     **{"context": 3, "layers": 1, "width": 16, "dropout": 0.1, "batch_size": 8, "steps": 12, "preset": "cpu"},
     "quiet": True,
@@ -35,9 +39,9 @@ TINY: dict[str, Any] = {
 
 def spoil(monkeypatch: pytest.MonkeyPatch, step: int, models: list[int], *, together: int = 1) -> None:
     """Some models' losses are NaN from that step on; a GPU's come several steps ``together``."""
-    run = loop.Engine.run
+    run = Update.run
 
-    def spoiled(self: loop.Engine, until: int) -> Iterator[Tensor]:
+    def spoiled(self: Update, until: int) -> Iterator[Tensor]:
         waiting: list[Tensor] = []
         for losses in run(self, until):
             if self.step >= step:
@@ -47,7 +51,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, step: int, models: list[int], *, toge
                 yield torch.cat(waiting)
                 waiting = []
 
-    monkeypatch.setattr(loop.Engine, "run", spoiled)
+    monkeypatch.setattr(Update, "run", spoiled)
 
 
 @pytest.mark.parametrize("together", [1, 12])
@@ -78,7 +82,7 @@ def test_what_was_saved_before_stays(
     hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spoil(monkeypatch, 7, [0])
-    monkeypatch.setattr(loop, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(TRAINING, "SAVE_EVERY", 0.0)
     with pytest.raises(TrainingError, match="what was saved last stays in"):
         hm.train(hm.DT(), hopper, out=tmp_path / "run", **TINY)
     monkeypatch.undo()
@@ -126,10 +130,10 @@ def test_diverging_is_exit_code_2(hopper: hm.TrajectoryDataset, tmp_path: Path, 
 def test_any_failure_leaves_the_folder_free(
     hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: loop.Engine) -> None:
+    def fail(self: Update) -> None:
         raise MemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(loop.Engine, "_one_step", fail)
+    monkeypatch.setattr(Update, "_one_step", fail)
     with pytest.raises(MemoryError):
         hm.train(hm.DT(), hopper, out=tmp_path, **TINY)
     monkeypatch.undo()
@@ -171,7 +175,7 @@ def test_settings_are_checked_before_data_is_read(given: dict[str, Any], message
     assert not (tmp_path / "run").exists()
 
 
-def test_the_folder_is_looked_at_before_data_is_made(tmp_path: Path, run: Run) -> None:
+def test_the_folder_is_checked_before_data_is_made(tmp_path: Path, run: Run) -> None:
     (tmp_path / "run.json").touch()
     command = ("train", "dt", "--data", "nowhere.hdf5")
     assert_refused(run(*command, "--out", tmp_path), "holds a run already")
@@ -182,7 +186,7 @@ def test_the_folder_is_looked_at_before_data_is_made(tmp_path: Path, run: Run) -
     assert_refused(run(*command, "--out", tmp_path / "new", "--task", "ant", "--feature", "hight"), "no feature")
 
 
-def test_the_feature_is_looked_at_before_data_is_made(bundled: Path, tmp_path: Path, run: Run) -> None:
+def test_the_feature_is_checked_before_data_is_made(bundled: Path, tmp_path: Path, run: Run) -> None:
     command = ("train", "dt", "--out", tmp_path / "run", "--feature", "hight", "--data")
     assert_refused(run(*command, "halfcheetah-medium + ant-medium"), "task halfcheetah has no feature 'hight'")
     assert not (tmp_path / "cache").exists()
@@ -218,31 +222,31 @@ def test_what_the_data_says_itself_is_not_said_again(
 
 @pytest.fixture
 def tracked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What a tracker was told, in order."""
-    told: list[str] = []
+    """What a tracker got, in order."""
+    calls: list[str] = []
     fake = types.SimpleNamespace(
-        init=lambda **_: told.append("init"),
-        log=lambda values, step: told.append("row"),
-        finish=lambda: told.append("finish"),
+        init=lambda **_: calls.append("init"),
+        log=lambda values, step: calls.append("row"),
+        finish=lambda: calls.append("finish"),
     )
     monkeypatch.setitem(sys.modules, "wandb", fake)
-    return told
+    return calls
 
 
 @pytest.mark.parametrize("ending", ["done", "interrupted", "failed"])
 def test_trackers_are_closed_however_training_ends(
     ending: str, tracked: list[str], hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = loop.Engine._one_step
+    step = Update._one_step
 
-    def stopped(self: loop.Engine) -> None:
+    def stopped(self: Update) -> None:
         step(self)
         if ending == "interrupted":
             signal.raise_signal(signal.SIGTERM)
         if ending == "failed":
             raise RuntimeError
 
-    monkeypatch.setattr(loop.Engine, "_one_step", stopped)
+    monkeypatch.setattr(Update, "_one_step", stopped)
     kind = {"done": None, "interrupted": Interrupted, "failed": RuntimeError}[ending]
     if kind is None:
         hm.train(hm.BC(), hopper, out=tmp_path, trackers="wandb", **TINY)  # one name is a tracker, too
@@ -274,7 +278,7 @@ def test_a_tracker_that_fails_does_not_stop_training(
         raise ConnectionError("gone")
 
     sys.modules["wandb"].log = gone  # type: ignore[attr-defined]
-    with pytest.warns(hm.HimatchWarning, match="wandb failed and is told no more"):
+    with pytest.warns(hm.HimatchWarning, match="wandb failed and gets no more rows"):
         hm.train(hm.BC(), hopper, out=tmp_path, trackers="wandb", **TINY)
     assert tracked == ["init", "gone", "finish"]
 
@@ -319,16 +323,17 @@ def test_z_of_mapped_data_lies_in_the_run_folder(fails: bool, tmp_path: Path, mo
     held = hm.load_dataset([episode(rng, 9, level=i / 5) for i in range(20)], "hopper")
     hm.write_minari(held, tmp_path / "hopper-v0")
     mapped = hm.load_dataset(tmp_path / "hopper-v0", "hopper", mmap=tmp_path / "map")
-    step, run, seen = loop.Engine._one_step, tmp_path / "run", []
+    step, run, seen = Update._one_step, tmp_path / "run", []
 
-    def looked(self: loop.Engine) -> None:
-        seen.append(Path(str(self.windows.z.filename)))  # type: ignore[union-attr]
+    def looked(self: Update) -> None:
+        assert isinstance(self.sampler, StreamedSampler)
+        seen.append(Path(str(self.sampler.z.filename)))  # type: ignore[union-attr]
         assert seen[-1].is_file()
         step(self)
         if fails:
             raise RuntimeError
 
-    monkeypatch.setattr(loop.Engine, "_one_step", looked)
+    monkeypatch.setattr(Update, "_one_step", looked)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     if fails:
         with pytest.raises(RuntimeError):
@@ -340,13 +345,15 @@ def test_z_of_mapped_data_lies_in_the_run_folder(fails: bool, tmp_path: Path, mo
     assert not seen[0].exists()
 
 
-def test_short_runs_look_rarely_and_presets_as_ever() -> None:
-    for preset in (*PRESETS.values(), *BASELINE_PRESETS.values()):
-        assert look_every(preset.train) == preset.train.steps // 50
-    assert look_every(TrainConfig(steps=300, batch_size=128)) == 60
-    assert look_every(TrainConfig(steps=2000, batch_size=128)) == 64
-    assert look_every(TrainConfig(steps=4, batch_size=128)) == 1
-    # Looking at a window is a forward pass, a third of what training on it takes.
+def test_short_runs_validate_rarely_and_presets_as_ever() -> None:
+    for method in (hm.CDT(), hm.MetaBC()):
+        for preset in PRESETS:
+            _, config = configure(preset, method)
+            assert validate_every(config) == config.steps // 50
+    assert validate_every(TrainConfig(steps=300, batch_size=128)) == 60
+    assert validate_every(TrainConfig(steps=2000, batch_size=128)) == 64
+    assert validate_every(TrainConfig(steps=4, batch_size=128)) == 1
+    # Validating on a window is a forward pass, a third of what training on it takes.
     for steps in (50, 300, 2000, 6000):
         config = TrainConfig(steps=steps, batch_size=128)
-        assert steps / look_every(config) * loop.VALIDATION_WINDOWS / 3 < 0.3 * steps * config.batch_size
+        assert steps / validate_every(config) * VALIDATION_WINDOWS / 3 < 0.3 * steps * config.batch_size

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import himatch as hm
-from himatch.methods.agent import Agent, Batch
-from himatch.methods.base import Shape
+from himatch.methods import Agent
+from himatch.methods.batch import Batch, BatchSpec
 from himatch.methods.normalizers import Normalizers
-from himatch.training.draws import CHUNK, ContextDraws, Index, Tasks
-from himatch.training.windows import DeviceWindows, StreamedWindows, make_windows
+from himatch.training.draws import CHUNK, TaskDraws, Tasks, WindowIndex
+from himatch.training.sampler import DeviceSampler, Sampler, StreamedSampler, make_sampler
 
 CPU = torch.device("cpu")
 LABELS = ("a", None, "b", "a", None, "b", "a")
@@ -45,8 +45,8 @@ def test_tasks_are_labels_and_otherwise_episodes() -> None:
 
 
 def test_contexts_are_of_one_task_and_come_in_pairs() -> None:
-    tasks, index = Tasks(LABELS), Index.of(np.array(LENGTHS), 1)
-    draws = ContextDraws(tasks, index, 4)((3, 5), 2, 6 * 2 * 4)
+    tasks, index = Tasks(LABELS), WindowIndex.of(np.array(LENGTHS), 1)
+    draws = TaskDraws(tasks, index, 4)((3, 5), 2, 6 * 2 * 4)
     assert draws.window.shape == (CHUNK, 2, 48)
     task = tasks.number[index.episode[draws.window]].reshape(CHUNK, 2, 6, 8)
     assert (task == task[..., :1]).all()
@@ -56,14 +56,14 @@ def test_contexts_are_of_one_task_and_come_in_pairs() -> None:
     assert (rows > 0).all()
 
 
-def test_context_draws_depend_on_seed_and_chunk_alone() -> None:
-    made = ContextDraws(Tasks(LABELS), Index.of(np.array(LENGTHS), 1), 2)
+def test_task_draws_depend_on_seed_and_chunk_alone() -> None:
+    made = TaskDraws(Tasks(LABELS), WindowIndex.of(np.array(LENGTHS), 1), 2)
     stacked, single = made((4, 9), 2, 8), made((9,), 2, 8)
     np.testing.assert_array_equal(stacked.window[:, 1], single.window[:, 0])
     assert not np.array_equal(single.window, made((9,), 3, 8).window)
 
 
-class Telling(Agent):
+class Numbering(Agent):
     """Embeds an episode as its number and the model's."""
 
     def __init__(self, models: int) -> None:
@@ -77,69 +77,70 @@ class Telling(Agent):
         ).float()
 
 
-def gathered(windows: DeviceWindows | StreamedWindows, window: NDArray[np.int64], ahead: NDArray[np.int64]) -> Batch:
+def gathered(sampler: Sampler, window: NDArray[np.int64], ahead: NDArray[np.int64]) -> Batch:
     noise = np.arange(window.size * 2, dtype=np.float32).reshape(*window.shape, 2)
-    if isinstance(windows, DeviceWindows):
-        return windows.batch(torch.from_numpy(window), torch.from_numpy(ahead), torch.from_numpy(noise))
-    return windows.normalizers(windows.gather(window, ahead, noise))
+    if isinstance(sampler, DeviceSampler):
+        return sampler.gather(torch.from_numpy(window), torch.from_numpy(ahead), torch.from_numpy(noise))
+    assert isinstance(sampler, StreamedSampler)
+    return sampler.normalizers(sampler.gather(window, ahead, noise))
 
 
-def raw_states(windows: DeviceWindows | StreamedWindows, states: Tensor) -> NDArray[np.float32]:
-    n = windows.normalizers
+def raw_states(sampler: Sampler, states: Tensor) -> NDArray[np.float32]:
+    n = sampler.normalizers
     return (states * n.state_std + n.state_mean).round().numpy()
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_windows_come_with_what_their_task_and_their_episode_say(stream: bool) -> None:
     data = dataset()
-    normalizers = Normalizers.fit(data, None, rewarded=True)
-    shape = Shape(1, look_ahead=1000, tasks=True, transitions=True, noise=2)
-    windows = make_windows(data, None, shape, normalizers, CPU, stream=stream)
-    assert windows.tasks is not None
-    windows.relabel(Telling(2))
+    normalizers = Normalizers.fit(data, rewarded=True)
+    spec = BatchSpec(1, look_ahead=1000, tasks=True, transitions=True, noise=2)
+    sampler = make_sampler(data, None, spec, normalizers, CPU, stream=stream)
+    assert sampler.tasks is not None
+    sampler.relabel(Numbering(2))
     # Episode 5 was cut by a time limit and nobody saw what came next: its last step is left out.
-    assert len(windows.index.row) == sum(LENGTHS) - 1
-    everything = np.tile(np.arange(len(windows.index.row)), (2, 1))
+    assert len(sampler.index.row) == sum(LENGTHS) - 1
+    everything = np.tile(np.arange(len(sampler.index.row)), (2, 1))
     companions: dict[int, set[int]] = {i: set() for i in range(7)}
     for ahead in range(12):
-        batch = gathered(windows, everything, np.full_like(everything, ahead))
+        batch = gathered(sampler, everything, np.full_like(everything, ahead))
         assert batch.z is not None
         assert batch.z.shape == (2, 35, 1, 2)
         assert (batch.z[0, :, 0, 1] == 0).all()
         assert (batch.z[1, :, 0, 1] == 1).all()
-        for window, told in enumerate(batch.z[0, :, 0, 0].long().tolist()):
-            companions[int(windows.index.episode[window])].add(told)
+        for window, companion in enumerate(batch.z[0, :, 0, 0].long().tolist()):
+            companions[int(sampler.index.episode[window])].add(companion)
     for episode, found in companions.items():
-        assert found == {i for i in range(7) if windows.tasks.number[i] == windows.tasks.number[episode]}
+        assert found == {i for i in range(7) if sampler.tasks.number[i] == sampler.tasks.number[episode]}
     assert batch.rewards is not None
     assert batch.next_states is not None
-    assert batch.goes_on is not None
+    assert batch.continues is not None
     assert batch.tasks is not None
     assert batch.noise is not None
-    np.testing.assert_array_equal(batch.tasks[1].numpy(), windows.tasks.number[windows.index.episode])
+    np.testing.assert_array_equal(batch.tasks[1].numpy(), sampler.tasks.number[sampler.index.episode])
     np.testing.assert_array_equal(batch.noise.numpy().ravel(), np.arange(140))
     assert normalizers.reward_std is not None
     rewards = (batch.rewards[0, :, 0] * normalizers.reward_std).numpy()
-    following = raw_states(windows, batch.next_states[0, :, 0])
-    for window, (time, episode) in enumerate(zip(windows.index.time, windows.index.episode, strict=True)):
+    next_states = raw_states(sampler, batch.next_states[0, :, 0])
+    for window, (time, episode) in enumerate(zip(sampler.index.time, sampler.index.episode, strict=True)):
         ends = time == LENGTHS[episode] - 1
         assert rewards[window] == pytest.approx(10.0 * episode + time, abs=1e-4)
-        assert float(batch.goes_on[0, window, 0]) == (0.0 if ends and episode % 2 == 0 else 1.0)
+        assert float(batch.continues[0, window, 0]) == (0.0 if ends and episode % 2 == 0 else 1.0)
         if not ends or episode < 5:
-            np.testing.assert_array_equal(following[window], [time + 1, episode])
+            np.testing.assert_array_equal(next_states[window], [time + 1, episode])
     assert batch.next_states.isfinite().all()  # where an episode terminated, what came next does not matter
 
 
 def test_streaming_gathers_what_the_device_would() -> None:
     data = dataset()[[6, 0, 3, 4]]
-    normalizers = Normalizers.fit(data, None, rewarded=True)
-    shape = Shape(1, look_ahead=1000, tasks=True, transitions=True, noise=2)
+    normalizers = Normalizers.fit(data, rewarded=True)
+    spec = BatchSpec(1, look_ahead=1000, tasks=True, transitions=True, noise=2)
     found = []
     for stream in (False, True):
-        windows = make_windows(data, None, shape, normalizers, CPU, stream=stream)
-        windows.relabel(Telling(2))
-        everything = np.tile(np.arange(len(windows.index.row)), (2, 1))
-        found.append(gathered(windows, everything, everything % 5))
+        sampler = make_sampler(data, None, spec, normalizers, CPU, stream=stream)
+        sampler.relabel(Numbering(2))
+        everything = np.tile(np.arange(len(sampler.index.row)), (2, 1))
+        found.append(gathered(sampler, everything, everything % 5))
     for name, on_device, streamed in zip(Batch._fields, *found, strict=True):
         if on_device is not None:
             assert torch.equal(on_device, streamed), name
@@ -152,15 +153,15 @@ def test_a_time_limit_and_a_termination_differ_in_nothing_else() -> None:
     found = []
     for terminated in (False, True):
         data = hm.load_dataset([hm.Trajectory(*arrays, terminated), hm.Trajectory(*arrays)], hm.Task("toy", 8))
-        shape = Shape(1, tasks=True, transitions=True)
-        windows = make_windows(data, None, shape, Normalizers.fit(data, None, rewarded=True), CPU)
-        assert isinstance(windows, DeviceWindows)
-        found.append(windows.batch(torch.arange(16).unsqueeze(0), torch.zeros(1, 16, dtype=torch.int64)))
+        spec = BatchSpec(1, tasks=True, transitions=True)
+        sampler = make_sampler(data, None, spec, Normalizers.fit(data, rewarded=True), CPU)
+        assert isinstance(sampler, DeviceSampler)
+        found.append(sampler.gather(torch.arange(16).unsqueeze(0), torch.zeros(1, 16, dtype=torch.int64)))
     limit, end = found
-    assert limit.goes_on is not None
-    assert end.goes_on is not None
-    assert limit.goes_on.sum() == 16
-    assert end.goes_on.flatten().tolist() == [1.0] * 7 + [0.0] + [1.0] * 8
+    assert limit.continues is not None
+    assert end.continues is not None
+    assert limit.continues.sum() == 16
+    assert end.continues.flatten().tolist() == [1.0] * 7 + [0.0] + [1.0] * 8
     assert limit.next_states is not None
     torch.testing.assert_close(limit.next_states, end.next_states)
 
@@ -168,8 +169,8 @@ def test_a_time_limit_and_a_termination_differ_in_nothing_else() -> None:
 def test_an_episode_cut_short_without_a_last_look_may_be_one_step_long(tmp_path: Path) -> None:
     episodes = [hm.Trajectory(np.full((n, 1), n), np.zeros((n, 1)), np.ones(n)) for n in (1, 4)]
     data = hm.load_dataset(episodes, hm.Task("toy", 8))
-    shape = Shape(1, tasks=True, transitions=True)
-    windows = make_windows(data, None, shape, Normalizers.fit(data, None, rewarded=True), CPU)
-    assert windows.tasks is not None
-    drawn = ContextDraws(windows.tasks, windows.index, 2)((0,), 0, 8).window
-    assert set(windows.index.episode[drawn].ravel()) == {1}
+    spec = BatchSpec(1, tasks=True, transitions=True)
+    sampler = make_sampler(data, None, spec, Normalizers.fit(data, rewarded=True), CPU)
+    assert sampler.tasks is not None
+    drawn = TaskDraws(sampler.tasks, sampler.index, 2)((0,), 0, 8).window
+    assert set(sampler.index.episode[drawn].ravel()) == {1}

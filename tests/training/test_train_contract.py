@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ from safetensors.torch import load_file
 import himatch as hm
 from himatch._runtime.tensors import read_tensors, write_tensors
 from himatch.errors import DataError, HimatchError
-from himatch.methods import METHODS
-from himatch.methods.paper import method_from_spec, method_spec
-from himatch.training import Interrupted, best_weights, loop
-from himatch.training.windows import DeviceWindows, StreamedWindows, make_windows
+from himatch.methods import METHODS, Agent, method_from_spec, method_spec
+from himatch.runs.folder import RunFolder
+from himatch.training import Interrupted, best_weights
+from himatch.training.checkpoint import Checkpoint
+from himatch.training.sampler import DeviceSampler, Sampler, StreamedSampler, make_sampler
+from himatch.training.update import Update
 
+TRAINING = import_module("himatch.training.train")  # the package names its function so
 TINY = {"context": 3, "layers": 1, "width": 16, "dropout": 0.1, "batch_size": 8, "steps": 12, "preset": "cpu"}
 LEARNED = {"m": 2, "target_window": 4, "look_ahead": 3}
 TASKS = {"m": 3, "encoder": (16, 16), "tasks": 3, "context_steps": 4}
@@ -106,7 +110,7 @@ def test_a_signal_before_the_first_step_leaves_the_folder_free(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("himatch.training.run.make_windows", interrupted)
+    monkeypatch.setattr(TRAINING, "make_sampler", interrupted)
     with pytest.raises(KeyboardInterrupt):
         hm.train(hm.DT(), hopper, out=tmp_path / "run", quiet=True, **TINY)
     monkeypatch.undo()
@@ -115,26 +119,31 @@ def test_a_signal_before_the_first_step_leaves_the_folder_free(
 
 
 @pytest.mark.parametrize(("episodes", "chosen"), [(180, 4), (240, 2)])
-def test_the_weights_that_validate_best_are_the_best_if_there_is_enough_to_choose_by(
+def test_validation_selects_the_best_weights_if_there_is_enough_of_it(
     episodes: int, chosen: int, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Told that step 2 of 4 validates best, with 9 and with 12 episodes to say so."""
+    """Step 2 of 4 validates best, by 9 and by 12 episodes."""
     losses = iter((0.5, 0.1, 0.3, 0.4))
 
-    def validate(self: loop.Loop, _: DeviceWindows) -> dict[str, torch.Tensor]:
-        if self.engine.step == 2:
-            second.update({name: t.clone() for name, t in self.engine.flat.state(self.engine.flat.master, 0).items()})
+    def validate(_: Agent, __: DeviceSampler) -> dict[str, torch.Tensor]:
         return {"validation": torch.tensor([next(losses)])}
 
+    def log(self: Checkpoint, *arguments: Any) -> None:
+        if self.update.step == 2:
+            second.update({name: t.clone() for name, t in self.update.flat.state(self.update.flat.master, 0).items()})
+        write_row(self, *arguments)
+
     second: dict[str, torch.Tensor] = {}
-    monkeypatch.setattr(loop.Loop, "validate", validate)
-    monkeypatch.setattr(loop, "look_every", lambda _: 1)
+    write_row = Checkpoint.log
+    monkeypatch.setattr(Checkpoint, "log", log)
+    monkeypatch.setattr("himatch.training.checkpoint.validate", validate)
+    monkeypatch.setattr(TRAINING, "validate_every", lambda _: 1)
     data = hm.load_dataset([hopper[i % len(hopper)] for i in range(episodes)], "hopper")
     hm.train(hm.DT(), data, out=tmp_path, quiet=True, **{**TINY, "steps": 4})
     best, last = weights(tmp_path, 0, "best"), weights(tmp_path, 0)
     assert all(torch.equal(best[key], (second if chosen == 2 else last)[key]) for key in second)
     said = "lowest validation loss" if chosen == 2 else "the last ones: 9 validation episodes are too few to choose by"
-    assert best_weights(tmp_path, (0,)) == f"step {chosen} of 4 ({said})"
+    assert best_weights(RunFolder(tmp_path), (0,)) == f"step {chosen} of 4 ({said})"
 
 
 def test_what_never_moved_says_nothing(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
@@ -170,16 +179,16 @@ def steps(run: Path, seed: int) -> list[int]:
 
 def _signal_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Send SIGTERM to this process after some steps."""
-    step, done = loop.Engine._one_step, 0
+    step, done = Update._one_step, 0
 
-    def signalled(self: loop.Engine) -> None:
+    def signalled(self: Update) -> None:
         nonlocal done
         step(self)
         done += 1
         if done == count:
             signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(loop.Engine, "_one_step", signalled)
+    monkeypatch.setattr(Update, "_one_step", signalled)
 
 
 @each
@@ -207,15 +216,15 @@ def test_mapped_training_is_streamed_and_the_same_training(
     mapped = hm.load_dataset(tmp_path / "hopper-v0", "hopper", mmap=tmp_path / "map")
     made: list[object] = []
 
-    def noted(*arguments: Any, **named: Any) -> DeviceWindows | StreamedWindows:
-        windows = make_windows(*arguments, **named)
-        made.append(type(windows))
-        return windows
+    def noted(*arguments: Any, **named: Any) -> Sampler:
+        sampler = make_sampler(*arguments, **named)
+        made.append(type(sampler))
+        return sampler
 
-    monkeypatch.setattr("himatch.training.run.make_windows", noted)
+    monkeypatch.setattr(TRAINING, "make_sampler", noted)
     for out, data in ((tmp_path / "a", held), (tmp_path / "b", mapped)):
         hm.train(VARIANTS[name], data, out=out, split=split, quiet=True, **TINY)
-    assert made == [DeviceWindows, StreamedWindows]
+    assert made == [DeviceSampler, StreamedSampler]
     for key, tensor in weights(tmp_path / "a", 0).items():
         assert torch.equal(tensor, weights(tmp_path / "b", 0)[key]), key
 
@@ -296,7 +305,7 @@ def test_resuming_something_else_is_refused(hopper: hm.TrajectoryDataset, tmp_pa
         hm.train(hm.DT(), hopper, out=run, quiet=True, resume=True, **{**TINY, "width": 32})
     for stored in ('{"method": {"name": "dt"}}', '{"method": 3, "data": {"hash": "0"}}'):
         (run / "run.json").write_text(stored)
-        with pytest.raises(DataError, match=r"run\.json: cannot be read"):
+        with pytest.raises(DataError, match=r"run\.json: incomplete or from another version"):
             hm.train(hm.DT(), hopper, out=run, quiet=True, resume=True, **TINY)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").touch()

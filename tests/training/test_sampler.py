@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import himatch as hm
+from himatch.api import as_split
 from himatch.methods import normalizers as normalizing
-from himatch.methods.normalizers import Normalizers
+from himatch.methods.batch import BatchSpec
+from himatch.methods.normalizers import Normalizers, ZScale, moments, slices
 from himatch.tasks import Task
-from himatch.training.config import configure
-from himatch.training.job import Job
-from himatch.training.run import _split
-from himatch.training.windows import CHUNK, DeviceWindows, Index, Prefetch, Shape, StreamedWindows, draw, make_windows
+from himatch.training import make_plan
+from himatch.training.draws import CHUNK, WindowIndex, draw
+from himatch.training.sampler import DeviceSampler, Sampler, StreamedSampler, make_sampler
 
 CPU = torch.device("cpu")
 
@@ -32,7 +34,7 @@ def dataset(lengths: list[int]) -> hm.TrajectoryDataset:
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=8), st.integers(1, 6))
 def test_the_index_holds_every_window_inside_an_episode(lengths: list[int], context: int) -> None:
-    index = Index.of(np.array(lengths), context)
+    index = WindowIndex.of(np.array(lengths), context)
     expected, start = [], 0
     for length in lengths:
         for time in range(max(length - context + 1, 1)):
@@ -42,14 +44,20 @@ def test_the_index_holds_every_window_inside_an_episode(lengths: list[int], cont
     assert index.short == (min(lengths) < context)
 
 
-def raw(windows: DeviceWindows | StreamedWindows, chosen: list[int], ahead: list[int]) -> tuple[torch.Tensor, ...]:
+def standard(z: np.ndarray) -> ZScale:
+    """To unit spread, as statistics in feature units are scaled."""
+    return ZScale(*moments(len(z), partial(slices, z)))
+
+
+def raw(sampler: Sampler, chosen: list[int], ahead: list[int]) -> tuple[torch.Tensor, ...]:
     """Batches with the normalisation undone."""
     window, offset = np.array([chosen]), np.array([ahead])
-    if isinstance(windows, DeviceWindows):
-        batch = windows.batch(torch.from_numpy(window), torch.from_numpy(offset))
+    if isinstance(sampler, DeviceSampler):
+        batch = sampler.gather(torch.from_numpy(window), torch.from_numpy(offset))
     else:
-        batch = windows.normalizers(windows.gather(window, offset))
-    n = windows.normalizers
+        assert isinstance(sampler, StreamedSampler)
+        batch = sampler.normalizers(sampler.gather(window, offset))
+    n = sampler.normalizers
     states = batch.states * n.state_std + n.state_mean
     targets = states if batch.targets is None else batch.targets * n.state_std + n.state_mean
     mask = torch.ones(1) if batch.mask is None else batch.mask
@@ -59,12 +67,12 @@ def raw(windows: DeviceWindows | StreamedWindows, chosen: list[int], ahead: list
 @pytest.mark.parametrize("stream", [False, True])
 def test_windows_stay_inside_their_episode(stream: bool) -> None:
     data = dataset([6, 3, 9])
-    normalizers = Normalizers.fit(data, None)
-    windows = make_windows(data, None, Shape(4, 3, 5), normalizers, CPU, stream=stream)
-    assert isinstance(windows, StreamedWindows if stream else DeviceWindows)
-    everything = list(range(len(windows.index.row)))
-    states, targets, times, mask = raw(windows, everything, [2] * len(everything))
-    for i, (row, time, last) in enumerate(zip(windows.index.row, windows.index.time, windows.index.last, strict=True)):
+    normalizers = Normalizers.fit(data)
+    sampler = make_sampler(data, None, BatchSpec(4, 3, 5), normalizers, CPU, stream=stream)
+    assert isinstance(sampler, StreamedSampler if stream else DeviceSampler)
+    everything = list(range(len(sampler.index.row)))
+    states, targets, times, mask = raw(sampler, everything, [2] * len(everything))
+    for i, (row, time, last) in enumerate(zip(sampler.index.row, sampler.index.time, sampler.index.last, strict=True)):
         rows = np.arange(row, row + 4)
         np.testing.assert_array_equal(states[0, i, :, 0], np.minimum(rows, last))
         np.testing.assert_array_equal(times[0, i], np.arange(time, time + 4))
@@ -75,8 +83,8 @@ def test_windows_stay_inside_their_episode(stream: bool) -> None:
 
 def test_literal_targets_start_with_the_window() -> None:
     data = dataset([10])
-    windows = make_windows(data, None, Shape(4, 6, 0, True), Normalizers.fit(data, None), CPU)
-    _, targets, _, _ = raw(windows, [3], [0])
+    sampler = make_sampler(data, None, BatchSpec(4, 6, 0, True), Normalizers.fit(data), CPU)
+    _, targets, _, _ = raw(sampler, [3], [0])
     np.testing.assert_array_equal(targets[0, 0, :, 0], [3, 4, 5, 6, 7, 8])
 
 
@@ -84,17 +92,22 @@ def test_literal_targets_start_with_the_window() -> None:
 def test_streaming_gathers_what_the_device_would(chosen: list[int]) -> None:
     data = dataset([6, 3, 9, 5, 9])[chosen]
     z = np.random.default_rng(0).random((18, 5), dtype=np.float32)
-    normalizers = Normalizers.fit(data, z, "standard")
-    made = [make_windows(data, z, Shape(4, 3, 5), normalizers, CPU, stream=stream) for stream in (False, True)]
+    normalizers = Normalizers.fit(data, standard(z))
+    made = [make_sampler(data, z, BatchSpec(4, 3, 5), normalizers, CPU, stream=stream) for stream in (False, True)]
     draws = draw((3,), 0, len(made[0].index.row), 7, 5)
-    assert isinstance(made[0], DeviceWindows)
-    assert isinstance(made[1], StreamedWindows)
-    prefetch = Prefetch(made[1])
+    assert isinstance(made[0], DeviceSampler)
+    assert isinstance(made[1], StreamedSampler)
+    for sampler in made:
+        sampler.begin(draws, 0)
     for place in range(4):
-        on_device = made[0].batch(torch.from_numpy(draws.window[place]), torch.from_numpy(draws.ahead[place]))
-        streamed = made[1].normalizers(prefetch.batch(draws, 0, place))
-        for a, b in zip(on_device, streamed, strict=True):
-            torch.testing.assert_close(a, b)
+        gathered = made[0].gather(torch.from_numpy(draws.window[place]), torch.from_numpy(draws.ahead[place]))
+        batches = []
+        for sampler in made:
+            sampler.fetch(place)
+            batches.append(sampler.batch(torch.tensor([place])))
+        for expected, on_device, streamed in zip(gathered, *batches, strict=True):
+            torch.testing.assert_close(on_device, expected)
+            torch.testing.assert_close(streamed, expected)
 
 
 def test_draws_depend_on_seed_and_chunk_alone() -> None:
@@ -118,26 +131,30 @@ def test_mapped_data_is_streamed_on_a_cpu_and_never_copied(
     data = hm.load_dataset(tmp_path / "log.npz", mmap=tmp_path / "map")
     tracemalloc.start()
     try:
-        config = configure("cpu", method, context=4)
-        job = Job.prepare(method, _split(data, None, split), config, (0,), tmp_path / "run")
-        with job.relabelled() as (z, _):
-            windows = make_windows(job.train, z, job.shape, job.normalizers(z), CPU)
-            draws = windows.draw((0,), 0, 16)
-            assert isinstance(windows, StreamedWindows)
+        plan = make_plan(
+            method, lambda: as_split(data, None, split), out=tmp_path / "run", preset="cpu", context=4, device="cpu"
+        )
+        with plan.relabelled() as (z, _):
+            sampler = make_sampler(plan.train, z, plan.spec, plan.normalizers(z), CPU)
+            draws = sampler.draw((0,), 0, 16)
+            assert isinstance(sampler, StreamedSampler)
             for place in range(3):
-                windows.gather(draws.window[place], draws.ahead[place])
-            assert all(isinstance(a, np.memmap) for a in (windows.observations, windows.actions, windows.rewards))
-            assert z is None or isinstance(windows.z, np.memmap)
+                sampler.gather(draws.window[place], draws.ahead[place])
+            assert all(isinstance(a, np.memmap) for a in (sampler.observations, sampler.actions, sampler.rewards))
+            assert z is None or isinstance(sampler.z, np.memmap)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(set(job.train.shifts)) > 1  # several runs of episodes: picked out, they would be a copy
+    assert len(set(plan.train.shifts)) > 1  # several runs of episodes: picked out, they would be a copy
     assert peak < steps * wide * 4 / 3
 
 
 def test_a_flat_histogram_has_length_one() -> None:
     data = dataset([4])
-    normalizers = Normalizers.fit(data, np.zeros((4, 62), dtype=np.float32), "histogram", bins=31)
+    both = hm.distribution_based(data.task, hm.resolve_feature("state", data.task), bins=31).fit(data)
+    z = both.relabel(data)
+    assert z.shape == (4, 62)
+    normalizers = Normalizers.fit(data, hm.CDT("state").z_scale(z, both, data.lengths, 50))
     flat = normalizers.z(torch.full((62,), 1 / 31)).view(2, 31)
     torch.testing.assert_close(flat.norm(dim=1), torch.ones(2))
 
@@ -150,7 +167,7 @@ def test_normalizers_of_a_selection_a_block_at_a_time(block: int, monkeypatch: p
     columns = {name: rng.normal(size=size) for name, size in sizes.items()}
     data = hm.load_dataset({**columns, "lengths": np.array([5, 7, 8, 4])})[[3, 0, 2]]
     z = rng.normal(size=(9, 2)).astype(np.float32)
-    found = Normalizers.fit(data, z, "standard", rewarded=True)
+    found = Normalizers.fit(data, standard(z), rewarded=True)
     assert data.rewards is not None
     for mean, std, rows in (
         (found.state_mean, found.state_std, data.observations),
@@ -167,13 +184,13 @@ def test_normalizers_of_a_selection_a_block_at_a_time(block: int, monkeypatch: p
 
 def test_normalizers() -> None:
     data = dataset([6, 9])
-    normalizers = Normalizers.fit(data, None)
+    normalizers = Normalizers.fit(data)
     states = normalizers.states(torch.tensor(data.observations))
     torch.testing.assert_close(states.mean(0), torch.zeros(2), atol=1e-5, rtol=0)
     torch.testing.assert_close(states.std(0, unbiased=False), torch.ones(2), atol=1e-5, rtol=0)
     free = hm.load_dataset(
         {"observations": np.zeros((4, 1)), "actions": np.array([[2.0], [4], [6], [3]]), "lengths": [4]}
     )
-    unbounded = Normalizers.fit(free, None)
+    unbounded = Normalizers.fit(free)
     assert unbounded.raw_actions(torch.tensor([[-1.0], [1.0]])).ravel().tolist() == [2.0, 6.0]
     assert torch.isfinite(unbounded.states(torch.zeros(1, 1))).all()
