@@ -11,15 +11,16 @@ ROOT = Path(__file__).parents[1]
 
 PROGRAM = """
 import sys
+from importlib.machinery import PathFinder
 
 SPARED = {"gymnasium", "mujoco", "matplotlib", "h5py", "ot"}
 
-class NotInstalled:
-    def find_spec(self, name, *_):
-        if name.partition(".")[0] in SPARED:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, *arguments):
+        return None if name.partition(".")[0] in SPARED else super().find_spec(name, *arguments)
 
-sys.meta_path.insert(0, NotInstalled())
+sys.meta_path = [Without if finder is PathFinder else finder for finder in sys.meta_path]
 import himatch as hm
 import numpy as np
 

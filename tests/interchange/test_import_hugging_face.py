@@ -14,7 +14,7 @@ from untrained import fallen_hoppers
 
 import himatch as hm
 from himatch.errors import HimatchError, HimatchWarning
-from himatch.interchange.checkpoint import Checkpoint
+from himatch.interchange.checkpoint import HuggingFaceCheckpoint
 
 transformers = pytest.importorskip("transformers")  # a development dependency; make test has it
 
@@ -165,12 +165,12 @@ def test_a_pickle_of_more_than_tensors_is_refused(
     (theirs / "model.safetensors").unlink()
     torch.save({"embed_timestep.weight": _Boom()}, theirs / "pytorch_model.bin")
     with pytest.raises(HimatchError, match="a pickle of more than tensors, which is not read") as caught:
-        Checkpoint.read(theirs, "theirs")
+        HuggingFaceCheckpoint.read(theirs, "theirs")
     assert "\n" not in str(caught.value)
     assert not Path("boom").exists()
     torch.save([torch.zeros(1)], theirs / "pytorch_model.bin")
     with pytest.raises(HimatchError, match="not the weights of one model"):
-        Checkpoint.read(theirs, "theirs")
+        HuggingFaceCheckpoint.read(theirs, "theirs")
 
 
 @pytest.mark.parametrize(
@@ -228,13 +228,13 @@ def test_folders_that_hold_no_checkpoint(theirs: Path, tmp_path: Path) -> None:
         (tmp_path, r"holds no config\.json$"),
     ):
         with pytest.raises(HimatchError, match=message):
-            Checkpoint.read(source, "x")
+            HuggingFaceCheckpoint.read(source, "x")
     (theirs / "model.safetensors").write_bytes(b"short")
     with pytest.raises(HimatchError, match=r"model\.safetensors: damaged"):
-        Checkpoint.read(theirs, "x")
+        HuggingFaceCheckpoint.read(theirs, "x")
     (theirs / "model.safetensors").unlink()
     with pytest.raises(HimatchError, match="holds neither"):
-        Checkpoint.read(theirs, "x")
+        HuggingFaceCheckpoint.read(theirs, "x")
     (theirs / "config.json").write_text("[1")
     with pytest.raises(HimatchError, match=r"config\.json: cannot be read"):
-        Checkpoint.read(theirs, "x")
+        HuggingFaceCheckpoint.read(theirs, "x")

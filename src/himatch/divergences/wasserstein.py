@@ -62,7 +62,7 @@ def _by_linear_program(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDA
     """The cheapest plan with marginals ``a`` and ``b``, by SciPy; without POT for what SciPy solves in seconds."""
     if cost.size > MOST_PAIRS:
         raise HimatchError(
-            f"W1 between {len(a)} and {len(b)} cells takes more than SciPy's solver can: pip install \"himatch[joint]\""
+            f'W1 between {len(a)} and {len(b)} cells takes more than SciPy\'s solver can: pip install "himatch[joint]"'
         )
     rows = kron(eye_array(len(a)), np.ones((1, len(b))))
     columns = kron(np.ones((1, len(a))), eye_array(len(b)))

@@ -27,7 +27,7 @@ CONTEXT = 20  # of the Decision Transformer on Gym; a configuration says another
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class HuggingFaceCheckpoint:
     """A checkpoint as it lies on disk."""
 
     name: str
@@ -36,7 +36,7 @@ class Checkpoint:
     digest: str
 
     @classmethod
-    def read(cls, folder: Path, name: str) -> Checkpoint:
+    def read(cls, folder: Path, name: str) -> HuggingFaceCheckpoint:
         """Read configuration and tensors; nothing in them runs."""
         if not (folder / CONFIG).is_file():
             remedy = "; to download one, write hf:USER/NAME" if not folder.exists() else ""

@@ -16,7 +16,7 @@ from himatch._runtime.files import new_folder
 from himatch._runtime.tensors import versions
 from himatch.data import TrajectoryDataset
 from himatch.errors import DataError, HimatchError
-from himatch.interchange.checkpoint import CONFIG, PICKLED, WEIGHTS, Checkpoint
+from himatch.interchange.checkpoint import CONFIG, PICKLED, WEIGHTS, HuggingFaceCheckpoint
 from himatch.methods import DT, method_spec
 from himatch.methods.batch import Dims
 from himatch.methods.normalizers import Normalizers
@@ -105,7 +105,7 @@ def import_hugging_face(
         env_id or (data.env_id if data is not None else None),
     )
     folder = fetch(HubName.parse(str(source)), (CONFIG, WEIGHTS, PICKLED)) if is_hub_name(source) else Path(source)
-    checkpoint = Checkpoint.read(folder, str(source) if is_hub_name(source) else folder.resolve().name)
+    checkpoint = HuggingFaceCheckpoint.read(folder, str(source) if is_hub_name(source) else folder.resolve().name)
     with new_folder(Path(out)) as partial:
         _write_run(RunFolder(partial), checkpoint, settings, data)
     return load(out)
@@ -122,7 +122,7 @@ def _task(task: str | Task | None, data: TrajectoryDataset | None) -> Task:
 
 
 def _write_run(
-    folder: RunFolder, checkpoint: Checkpoint, settings: ImportSettings, data: TrajectoryDataset | None
+    folder: RunFolder, checkpoint: HuggingFaceCheckpoint, settings: ImportSettings, data: TrajectoryDataset | None
 ) -> None:
     task, dims, model = settings.task, checkpoint.dims, checkpoint.model(settings.context)
     _check_dims(checkpoint.name, dims, settings)

@@ -39,7 +39,7 @@ from himatch.tasks import Task
 from himatch.types import Array, Trajectory
 
 
-class Episodes(Protocol):
+class EpisodeSet(Protocol):
     """A dataset, as far as a statistic is concerned."""
 
     @property
@@ -98,7 +98,7 @@ class Statistic:
         """How many numbers z has (k)."""
         return 0
 
-    def relabel(self, episodes: Episodes, out: Array | None = None) -> Array | None:
+    def relabel(self, episodes: EpisodeSet, out: Array | None = None) -> Array | None:
         """``z_t`` for every step of a dataset, where it can be known before training."""
         return None
 
@@ -195,7 +195,7 @@ class InformationStatistic(Statistic):
         """``z_t`` for every step of one trajectory, ``(T, k)``."""
         return self._aggregated(self.feature(trajectory))
 
-    def relabel(self, episodes: Episodes, out: Array | None = None) -> Array:
+    def relabel(self, episodes: EpisodeSet, out: Array | None = None) -> Array:
         """``z_t`` for every step of a dataset, episode after episode, ``(steps, k)``; into ``out`` where given."""
         if len(episodes) == 0:
             raise DataError("there are no episodes to relabel")
