@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch._runtime.files import read_rows, reading
+from himatch._runtime.files import entry, read_rows, reading
 from himatch.errors import HimatchError
 from himatch.evaluation.temperature import Progress, best_temperature, rule, some_episodes, training_scores
 from himatch.methods.baselines import TaskMethod
@@ -80,11 +80,11 @@ def _by_loss(policy: Policy) -> Choice:
         path = files.seed_folder(policy.folder, seed) / files.METRICS
         with reading(str(path)):
             rows = read_rows(path)
-            if not rows:
-                raise HimatchError(f"{path} holds no losses to choose a seed by; name one (--seed)")
-            kind = kind if kind in rows[-1] else "loss"
-            losses = [float(row[kind]) for row in rows]
-            scores.append(min(losses) if policy.method.validated and kind == "validation" else losses[-1])
+        if not rows:
+            raise HimatchError(f"{path} holds no losses to choose a seed by; name one (--seed)")
+        kind = kind if kind in rows[-1] else "loss"
+        losses = [entry(row, float, str(path), kind) for row in rows]
+        scores.append(min(losses) if policy.method.validated and kind == "validation" else losses[-1])
     name = {"validation": "validation loss", "loss": "training loss"}[kind]
     return _lowest(policy, f"{name}, since the run keeps no demonstrations", scores)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from himatch._runtime.files import reading, write_json
+from himatch._runtime.files import entry, write_json
 from himatch._runtime.tensors import versions
 from himatch.data import Split, TrajectoryDataset, random_split, write_minari
 from himatch.data.packed import mapped_array
@@ -208,15 +208,18 @@ def check_same(folder: Path, method: Method, split: Split, config: Preset, seeds
     stored = files.read_run(folder)
     wanted = {**method_spec(method), **asdict(config.model), **asdict(config.train), "seeds": list(seeds)}
     wanted |= {name: getattr(split.train.task, name) for name in STEPS}
-    with reading(str(folder / files.RUN)):
-        before, now = stored["data"]["hash"], split.train.content_hash
-        told = {**stored["method"], **stored["model"], **stored["train"], "seeds": stored["seeds"]}
-        told |= {name: stored["task"][name] for name in STEPS}
-        if before != now:
-            raise DataError(
-                f"{folder} was trained on other data (sha256 {before[:12]}, now {now[:12]}); give the same source and "
-                "split, or choose another folder"
-            )
+    where = str(folder / files.RUN)
+    before, now = entry(stored, str, where, "data", "hash"), split.train.content_hash
+    told = {
+        key: value for part in ("method", "model", "train") for key, value in entry(stored, dict, where, part).items()
+    }
+    told |= {"seeds": entry(stored, list, where, "seeds")}
+    told |= {name: entry(stored, object, where, "task", name) for name in STEPS}
+    if before != now:
+        raise DataError(
+            f"{folder} was trained on other data (sha256 {before[:12]}, now {now[:12]}); give the same source and "
+            "split, or choose another folder"
+        )
     differing = [
         f"{name} {told.get(name)}, now {value}"
         for name, value in json.loads(json.dumps(wanted)).items()
