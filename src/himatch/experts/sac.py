@@ -94,7 +94,7 @@ class SAC:
     @property
     def how(self) -> str:
         """How an update runs: eager, compiled, CUDA graph or compiled CUDA graph."""
-        return self._learn.how
+        return str(getattr(self._learn, "how", "eager"))
 
     def _adam(self, numbers: Tensor) -> torch.optim.Adam:
         numbers.grad = torch.zeros_like(numbers)
