@@ -134,7 +134,7 @@ def test_mistakes_are_one_line(trained: Path, run: Run, arguments: tuple[object,
 
 
 def test_a_temperature(run: Run) -> None:
-    """The pretrained cheetah has a stochastic policy; its sampled actions are the same unless the temperature differs."""
+    """The pretrained cheetah has a stochastic policy; sampled actions are the same unless the temperature differs."""
     command = ("match", "halfcheetah-cdt", "--target", "normal(5,1)", "--episodes", 1)
     _, usual, _ = run(*command)
     _, again, _ = run(*command)
