@@ -23,8 +23,9 @@ from himatch.cli import main
 from himatch.data import Split, TrajectoryDataset, load_dataset, write_minari
 from himatch.datagen import make_dataset
 from himatch.errors import HimatchError, TargetError
-from himatch.evaluation import temperature
 from himatch.methods import METHODS, make_method
+from himatch.policy import Policy, load
+from himatch.rehearsal import temperature
 from himatch.reproduce import BUDGETS, SUITES, Options, Outcome, plan_jobs, read_results, run_benchmark
 from himatch.reproduce import budgets as budgets_module
 from himatch.reproduce import execution as execution_module
@@ -35,7 +36,6 @@ from himatch.reproduce.report import build_tables
 from himatch.reproduce.runner import show_outcomes
 from himatch.reproduce.specification import display_name
 from himatch.rollout import CONDITIONINGS
-from himatch.runs.loader import load
 from himatch.training import Interrupted
 
 TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
@@ -165,13 +165,13 @@ def test_results_that_share_targets_share_rollouts(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And score each feature as rollouts of its own would have."""
-    play, played = measurements_module.match_targets, []
+    play, played = Policy.match_features, []
 
     def counted(*arguments: Any, **settings: Any) -> Any:
         played.append(settings["features"])
         return play(*arguments, **settings)
 
-    monkeypatch.setattr(measurements_module, "match_targets", counted)
+    monkeypatch.setattr(Policy, "match_features", counted)
     chosen = options(cache, tasks=("hopper",), methods=("bc",))
     run_benchmark(["xvel", "reward"], tmp_path / "together", chosen, quiet=True)
     assert played == [("x_velocity", "reward")]
@@ -251,13 +251,13 @@ def test_each_method_has_the_temperature_that_suits_it(
     assert run_benchmark(["xvel"], tmp_path, chosen, quiet=True)[0].failure is None
     monkeypatch.delattr(execution_module, "training_scores")
     acted: list[float] = []
-    real = measurements_module.match_targets
+    real = Policy.match_features
 
     def noted(policy: Any, *rest: Any, **settings: Any) -> Any:
         acted.append(policy.temperature)
         return real(policy, *rest, **settings)
 
-    monkeypatch.setattr(measurements_module, "match_targets", noted)
+    monkeypatch.setattr(Policy, "match_features", noted)
     assert run_benchmark(["synthetic"], tmp_path, chosen, quiet=True)[0].failure is None
     assert acted == [0.5]
     assert {result.provenance["training"]["temperature"] for result in read_results([tmp_path])} == {0.5}
@@ -268,7 +268,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from himatch.methods import METHODS
-from himatch.methods.paper import CDT
+from himatch.methods import CDT
 
 
 @dataclass(frozen=True)
@@ -455,7 +455,7 @@ def test_the_command(tiny: None, cache: str, tmp_path: Path, capsys: pytest.Capt
         (("--out", "afile"), "a part of that path is a file"),
         (("--out", "out", "--data", "nowhere.hdf5"), "there is no file or folder nowhere.hdf5"),
         (("--out", "out", "--threads", "-1"), "threads must be 0 (all) or more"),
-        (("--out", "out", "--executor", "ray", "--address", "auto"), "there is no Ray cluster at auto"),
+        (("--out", "out", "--executor", "ray", "--address", "127.0.0.1:1"), "there is no Ray cluster at 127.0.0.1:1"),
     ],
 )
 def test_what_cannot_begin_is_one_line(
