@@ -43,7 +43,7 @@ def test_a_path_below_a_file(file: Path, below: str) -> None:
     assert file.read_text() == "mine"
 
 
-def test_what_goes_wrong_in_the_block_is_told_and_not_what_goes_wrong_in_tidying(tmp_path: Path) -> None:
+def test_what_goes_wrong_in_the_block_is_said_and_not_what_goes_wrong_in_tidying(tmp_path: Path) -> None:
     def interfere() -> None:
         with new_file(tmp_path / "made" / "x") as partial:
             partial.parent.rmdir()

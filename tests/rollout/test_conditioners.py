@@ -202,7 +202,9 @@ def test_remaining_begins_anew_after_a_reset() -> None:
 
 def test_an_exhausted_histogram_gives_the_whole_target() -> None:
     target = np.array([[0.5], [1.5]], np.float32)
-    rows = z_of(conditioner_of("remaining", "histogram", [target]), 4, np.array([[0.5], [1.5], [1.5], [1.5]], np.float32))
+    rows = z_of(
+        conditioner_of("remaining", "histogram", [target]), 4, np.array([[0.5], [1.5], [1.5], [1.5]], np.float32)
+    )
     np.testing.assert_allclose(rows[:, 0, 0], [[0, 0, 0.5, 0.5, 0], [0, 0, 0, 1, 0], *[[0, 0, 0.5, 0.5, 0]] * 2])
 
 
@@ -272,7 +274,9 @@ class Signs:
 def test_remaining_uses_an_aggregator_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(AGGREGATORS, "own", Signs())
     target = np.array([[1.0], [-1.0], [1.0], [0.0]], np.float32)
-    rows = z_of(conditioner_of("remaining", "own", [target]), 5, np.array([[-1], [-1], [1], [1], [1]], np.float32))[:, 0, 0]
+    rows = z_of(conditioner_of("remaining", "own", [target]), 5, np.array([[-1], [-1], [1], [1], [1]], np.float32))[
+        :, 0, 0
+    ]
     whole = [0.5, 0.25]  # given again once nothing is left
     np.testing.assert_allclose(rows, [whole, [2 / 3, 0.0], [1.0, -0.5], [1.0, -1.0], whole], atol=1e-6)
 
@@ -361,12 +365,11 @@ def test_policies_without_statistic_are_conditioned_on_nothing() -> None:
 
 @pytest.mark.parametrize("method", [hm.BC(), hm.BDT(), hm.DTAE(), hm.MetaBC(), hm.FOCAL()], ids=lambda m: m.name)
 @pytest.mark.parametrize("conditioning", ["remaining", "planned"])
-def test_a_conditioning_that_would_be_ignored_is_refused(
-    conditioning: Conditioning, method: hm.methods.Method
-) -> None:
+def test_a_conditioning_that_would_be_ignored_is_refused(conditioning: Conditioning, method: hm.methods.Method) -> None:
     shown, numbers = hm.Trajectory(np.zeros((4, 11)), np.zeros((4, 3)), np.zeros(4)), np.zeros((1, 1), int)
     with pytest.raises(
-        TargetError, match=rf"^{conditioning} conditioning is for policies that are conditioned on .*, and {method.name} is not; use nominal$"
+        TargetError,
+        match=rf"^{conditioning} .* conditioned on a statistic of a feature, and {method.name} is not; use nominal$",
     ):
         made(conditioning, method, [hm.demo(shown)], numbers)
 

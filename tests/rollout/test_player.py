@@ -57,9 +57,7 @@ def player(
 def capture(acting: Player) -> GraphedStep[torch.Tensor]:
     """From its next step on, the whole pass is captured in one graph, as on a GPU."""
     acting._last_token = None
-    acting._forward = graph = GraphedStep(
-        acting._one_step, GPU, snapshot=acting.context.snapshot, purpose="rollouts"
-    )
+    acting._forward = graph = GraphedStep(acting._one_step, GPU, snapshot=acting.context.snapshot, purpose="rollouts")
     return graph
 
 
