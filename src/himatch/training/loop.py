@@ -103,24 +103,25 @@ class Loop:
         stack = len(self.job.seeds)
         what = "training" if self.phase.part is None else f"{self.phase.part} of"
         title = f"{what} {self.job.method.name}" + (f" x{stack}" if stack > 1 else "")
-        with interruptible() as stopped, progress_bar(title, steps, engine.step, quiet=self.quiet) as update:
-            next_look = (engine.step // every + 1) * every
-            for losses in engine.run(steps):
-                self._require("the loss", losses.isfinite())
-                pending.append(losses)
-                if started is None:  # the rate leaves out what compiling took
-                    first, started = engine.step, time.perf_counter()
-                rate = (engine.step - first) / max(time.perf_counter() - started, 1e-9)
-                update(engine.step, rate, f"loss {float(losses[-1].mean()):.4f}")
-                if engine.step >= min(next_look, steps):
-                    self._look(torch.cat(pending).mean(0), rate)
-                    pending, next_look = [], (engine.step // every + 1) * every
-                if stopped.is_set():
-                    break
-                if time.perf_counter() - saved > SAVE_EVERY:
-                    self.save()
-                    saved = time.perf_counter()
-        self.save()
+        with interruptible() as stopped:
+            with progress_bar(title, steps, engine.step, quiet=self.quiet) as update:
+                next_look = (engine.step // every + 1) * every
+                for losses in engine.run(steps):
+                    self._require("the loss", losses.isfinite())
+                    pending.append(losses)
+                    if started is None:  # the rate leaves out what compiling took
+                        first, started = engine.step, time.perf_counter()
+                    rate = (engine.step - first) / max(time.perf_counter() - started, 1e-9)
+                    update(engine.step, rate, f"loss {float(losses[-1].mean()):.4f}")
+                    if engine.step >= min(next_look, steps):
+                        self._look(torch.cat(pending).mean(0), rate)
+                        pending, next_look = [], (engine.step // every + 1) * every
+                    if stopped.is_set():
+                        break
+                    if time.perf_counter() - saved > SAVE_EVERY:
+                        self.save()
+                        saved = time.perf_counter()
+            self.save()  # not to be disturbed: systems say more than once that work must stop
         if stopped.is_set():
             done = engine.step == steps and self.phase.part is None
             how = "which was the last" if done else "continue with --resume"
