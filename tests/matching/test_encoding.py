@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from waiting import PATIENCE
 
 from himatch.errors import HimatchError
 from himatch.matching.encoding import check_writable, write_video
@@ -101,7 +102,7 @@ def test_a_real_ffmpeg(tmp_path: Path) -> None:
         pytest.skip("ffmpeg is not installed")
     path = write_video(tmp_path / "bar.mp4", pictures(8), 20.0)
     command = ["ffmpeg", "-loglevel", "error", "-i", str(path), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
-    raw = subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+    raw = subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE).stdout
     seen = np.frombuffer(raw, np.uint8).reshape(-1, *SIZE, 3).astype(int)
     assert np.abs(seen - np.array(list(pictures(8)))).mean() < 8
 
