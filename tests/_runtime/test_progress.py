@@ -4,6 +4,7 @@ import errno
 import io
 import signal
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_a_long_note_leaves_room_for_what_is_done_and_left(monkeypatch: pytest.M
 
 def test_a_file_instead_of_a_terminal_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000, 20))
-    monkeypatch.setattr("himatch._runtime.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("himatch._runtime.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
     for quiet in (False, True):
         stream = io.StringIO()
         monkeypatch.setattr("sys.stderr", stream)
@@ -76,6 +77,7 @@ def test_slow_work_is_shown_per_minute_or_per_hour(rate: float, said: str) -> No
     assert speed(rate, "jobs") == said
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # whoever draws may notice first
 def test_a_bar_on_a_terminal_that_closed_does_not_hide_why_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
     monkeypatch.setattr("sys.stderr", stream)

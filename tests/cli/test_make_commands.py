@@ -9,13 +9,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import h5py
 import pytest
 from command_line import Run, assert_refused
+from waiting import PATIENCE, program, wait_for
 
 import himatch as hm
 from himatch.datagen.cache import cached_dataset
@@ -106,22 +106,20 @@ def test_a_file_that_cannot_grow_is_one_line(policy: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
-    out = tmp_path / "sets" / "set-v0"
-    (tmp_path / "policy.py").write_text(
-        "import numpy as np\ndef still(observations):\n    return np.zeros((len(observations), 6))\n"
+    out, policy = tmp_path / "sets" / "set-v0", tmp_path / "policy.py"
+    policy.write_text(
+        "from pathlib import Path\nimport numpy as np\n"
+        "def still(observations):\n"
+        "    Path(__file__).with_name('acted').touch()\n"
+        "    return np.zeros((len(observations), 6))\n"
     )
-    command = [sys.executable, "-m", "himatch", "data", "collect", "--task", "halfcheetah", "--out", str(out)]
-    command += ["--policy", f"{tmp_path / 'policy.py'}:still", "--episodes", "100000"]
+    command = ["data", "collect", "--task", "halfcheetah", "--out", out, "--policy", f"{policy}:still"]
     heard = functools.partial(signal.signal, number, signal.SIG_DFL)  # shells have background jobs ignore SIGINT
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=heard)
-    deadline = time.monotonic() + 60
-    while not out.parent.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.2)
-    assert len(list(out.parent.iterdir())) == 1  # it is at work in a folder of another name
-    with process:
+    with program(*command, "--episodes", 100_000, preexec_fn=heard) as process:
+        wait_for((tmp_path / "acted").exists, "the policy to act", process)
+        assert len(list(out.parent.iterdir())) == 1  # it is at work in a folder of another name
         process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=60)
+        stdout, stderr = process.communicate(timeout=PATIENCE)
     assert (process.returncode, stdout, stderr) == (130, "", "himatch: interrupted\n")
     assert list(out.parent.iterdir()) == []
 

@@ -6,14 +6,13 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
-import time
 import types
 from pathlib import Path
 
 import pytest
 from command_line import Run, assert_refused
+from waiting import PATIENCE, TRAINED, program, trained, wait_for
 
 import himatch as hm
 from himatch.errors import HimatchWarning
@@ -65,23 +64,19 @@ def test_settings_are_checked_before_data_is_read(tmp_path: Path, run: Run) -> N
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(source: str, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    command = [sys.executable, "-m", "himatch", "train", "dt", "--data", source, "--out", str(out)]
-    command += [*TINY[:2], "--steps", "100000", *TINY[4:]]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment)
-    deadline = time.monotonic() + 60
-    # Rows of metrics come every fiftieth of the run; the bar is up as soon as the file is there.
-    while not (out / "seed-0" / "metrics.jsonl").exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    own, out = tmp_path / "own.py", tmp_path / "run"
+    own.write_text(TRAINED)
+    command = ["train", "dt", "--data", source, "--out", out, "--import", own]
+    command += [*TINY[:2], "--steps", 1_000_000, *TINY[4:]]
+    with program(*command, env={**os.environ, "OMP_NUM_THREADS": "1"}) as process:
+        wait_for(lambda: trained(tmp_path), "a step of training", process)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "continue with --resume" in stderr
     assert "Traceback" not in stderr
     assert (out / "training.safetensors").exists()
-    with pytest.warns(HimatchWarning, match=r"run: its training stopped at step \d+ of 100,000; .*--resume goes on"):
+    with pytest.warns(HimatchWarning, match=r"run: its training stopped at step \d+ of 1,000,000; .*--resume goes on"):
         assert hm.load(out, weights="last").seeds == (0,)
 
 

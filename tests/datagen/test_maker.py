@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import gymnasium
 import h5py
 import numpy as np
 import pytest
+from waiting import both_at_the_lock
 
 import himatch as hm
 from himatch.datagen import RECIPES, make_dataset
@@ -260,18 +260,14 @@ def test_of_two_that_want_a_set_one_makes_it(tiny: Path, tmp_path: Path, monkeyp
 
     play, made = making.play_recipe, []
 
-    def slowly(*arguments: Any, **settings: Any) -> hm.TrajectoryDataset:
-        made.append(threading.current_thread())
-        time.sleep(0.5)  # the other has long come by
+    def counted(*arguments: Any, **settings: Any) -> hm.TrajectoryDataset:
+        made.append(arguments)
         return play(*arguments, **settings)
 
-    monkeypatch.setattr(making, "play_recipe", slowly)
-    found: list[Path] = []
-    threads = [threading.Thread(target=lambda: found.append(cached_dataset("hopper-medium"))) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    monkeypatch.setattr(making, "play_recipe", counted)
+    both_at_the_lock("himatch.datagen.cache", monkeypatch)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(cached_dataset, ["hopper-medium"] * 2))
     assert len(made) == 1
     assert found[0] == found[1]
     assert list((tmp_path / "cache").iterdir()) == [found[0]]

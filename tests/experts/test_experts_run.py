@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -125,8 +127,11 @@ def test_refilling_is_limited(
     assert stepped == [(False, 0)] * rounds + [(False, 1)]
 
 
-def test_minutes_stop_and_save(point_mass: Path, tmp_path: Path) -> None:
-    state = train(tmp_path / "run", steps=10**9, minutes=0.01)
+def test_minutes_stop_and_save(point_mass: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count()  # a second passes whenever somebody looks
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
+        state = train(tmp_path / "run", steps=10**9, minutes=1)
     step, updates = int(state["step"]), int(state["updates"])
     assert step == 20 + 2 * updates > 20
     assert int(train(tmp_path / "run", steps=step + 8, resume=True)["step"]) == step + 8
@@ -149,6 +154,25 @@ def test_ctrl_c_saves_and_resume_goes_on(
     assert code == 0
     assert f"2 agent(s) in {tmp_path / 'run'}" in out
     assert int(load_file(tmp_path / "run" / "training.safetensors")["step"]) == 60
+
+
+def test_signals_do_not_disturb_saving(
+    run: Run, point_mass: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the last step, which only then is saved."""
+    write = training.write_tensors
+
+    def told_meanwhile(path: Path, *rest: Any) -> None:
+        for _ in range(2 * (path.name == "training.safetensors")):
+            signal.raise_signal(signal.SIGTERM)
+        write(path, *rest)
+
+    monkeypatch.setattr(training, "write_tensors", told_meanwhile)
+    command = ("experts", "train", "point", "--out", tmp_path / "run", "--device", "cpu", *FLAGS, "--steps", 40)
+    code, _, err = run(*command)
+    assert code == 130
+    assert "himatch: stopped at step 40; everything is saved in " in err
+    assert int(load_file(tmp_path / "run" / "training.safetensors")["step"]) == 40
 
 
 def test_ctrl_c_before_the_first_update(

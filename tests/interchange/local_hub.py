@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import unquote, urlparse
 
 import pytest
+from waiting import PATIENCE
 
 TOKEN = "hf_a_token_of_nobody"
 
@@ -160,6 +161,8 @@ def local_hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHu
     monkeypatch.setattr(constants, "ENDPOINT", address)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(folder / "cache"))
+    for patience in ("HF_HUB_ETAG_TIMEOUT", "HF_HUB_DOWNLOAD_TIMEOUT"):
+        monkeypatch.setattr(constants, patience, PATIENCE)
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     try:

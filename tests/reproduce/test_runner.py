@@ -6,10 +6,6 @@ import io
 import json
 import os
 import signal
-import subprocess
-import sys
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +14,7 @@ from typing import Any
 import pytest
 from command_line import Run, assert_refused
 from rich.console import Console
+from waiting import PATIENCE, TRAINED, both_at_the_lock, program, trained, wait_for
 
 from himatch.cli import main
 from himatch.data import Split, TrajectoryDataset, load_dataset, write_minari
@@ -26,7 +23,7 @@ from himatch.errors import HimatchError, TargetError
 from himatch.methods import METHODS, make_method
 from himatch.policy import Policy, load
 from himatch.rehearsal import temperature
-from himatch.reproduce import BUDGETS, SUITES, Options, Outcome, plan_jobs, read_results, run_benchmark
+from himatch.reproduce import BUDGETS, SUITES, Options, Outcome, plan_jobs, read_results, run_benchmark, runner
 from himatch.reproduce import budgets as budgets_module
 from himatch.reproduce import execution as execution_module
 from himatch.reproduce import jobs as jobs_module
@@ -37,6 +34,7 @@ from himatch.reproduce.runner import show_outcomes
 from himatch.reproduce.specification import display_name
 from himatch.rollout import CONDITIONINGS
 from himatch.training import Interrupted
+from himatch.training.update import Update
 
 TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
 
@@ -303,34 +301,69 @@ def test_several_processes_know_a_method_of_ones_own(cache: str, logs: Path, tmp
         options(cache, imports=(str(tmp_path / "missing.py"),))
 
 
+SLOW_TO_SAVE = """
+import os
+import time
+from pathlib import Path
+
+from importlib import import_module
+
+from himatch.runs.folder import RunFolder
+
+here, write = Path(__file__).parent, RunFolder.write_weights
+import_module("himatch.training.train").SAVE_EVERY = float("inf")  # only what a signal asks for
+
+
+def held(*arguments):
+    (here / f"{os.getpid()}.saves").touch()
+    while not (here / "go-on").exists():
+        time.sleep(0.02)
+    write(*arguments)
+
+
+RunFolder.write_weights = held
+"""
+
+
 def test_sigterm_to_the_first_of_several_processes_stops_them_all(logs: Path, tmp_path: Path) -> None:
-    """They save what they train and leave; a job that waits is not begun."""
-    command = [
-        sys.executable,
-        "-m",
-        "himatch",
-        "benchmark",
-        "xvel",
-        "--tasks",
-        "hopper",
-        "--methods",
-        "cdt",
-        "dt",
-        "bc",
-    ]
-    command += ["--budget", "smoke", "--steps", "1000000", "--workers", "2", "--data", str(logs)]
-    process = subprocess.Popen([*command, "--out", str(tmp_path)], stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
-    while len(list((tmp_path / "models").glob("*/seed-0/metrics.jsonl"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
+    """They save what they train and leave, though all are told once more; a job that waits is not begun."""
+    own, out = tmp_path / "own.py", tmp_path / "out"
+    own.write_text(TRAINED + SLOW_TO_SAVE)
+    command = ["benchmark", "xvel", "--tasks", "hopper", "--methods", "cdt", "dt", "bc", "--budget", "smoke"]
+    command += ["--steps", "1000000", "--workers", "2", "--data", str(logs), "--import", str(own), "--out", str(out)]
+    with program(*command) as process:
+        wait_for(lambda: trained(tmp_path) == 2, "two processes that train", process)
+        process.send_signal(signal.SIGTERM)
+        wait_for(lambda: len(list(tmp_path.glob("*.saves"))) == 2, "two processes that save", process)
+        os.killpg(process.pid, signal.SIGTERM)  # as systems do that tell every process
+        (tmp_path / "go-on").touch()
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "the same command goes on from there" in err
     assert "Traceback" not in err
-    assert len(list((tmp_path / "models").glob("*/training.safetensors"))) == 2
-    assert len(list((tmp_path / "models").iterdir())) == 2
-    assert not (tmp_path / "failures").exists()
+    assert len(list((out / "models").glob("*/training.safetensors"))) == 2
+    assert len(list((out / "models").iterdir())) == 2
+    assert not (out / "failures").exists()
+
+
+def test_an_interrupt_while_processes_begin_stops_those_that_have(
+    cache: str, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, submitted = runner.ProcessPoolExecutor.submit, []
+
+    def interrupted(pool: Any, *arguments: Any) -> Any:
+        if submitted:
+            raise KeyboardInterrupt
+        submitted.append(submit(pool, *arguments))
+        return submitted[0]
+
+    monkeypatch.setattr(runner.ProcessPoolExecutor, "submit", interrupted)
+    few = {"steps": 2, "seeds": 1, "episodes": 1, "data": str(logs)}
+    chosen = options(cache, tasks=("hopper",), methods=("dt", "bc"), **few)
+    with pytest.raises(KeyboardInterrupt):
+        run_benchmark(["xvel"], tmp_path, chosen, workers=2, quiet=True)
+    assert submitted[0].done()  # nobody is left behind
+    assert not (tmp_path / "scores").exists()
 
 
 def test_fewer_steps_pretrain_less_too(cache: str, logs: Path, tmp_path: Path) -> None:
@@ -389,46 +422,51 @@ def test_targets_beside_the_data_are_new_and_named(
     assert f"; {targets['name']} (targets, made by himatch, 20 episodes, sha256 {targets['hash'][:8]})." in caption
 
 
+LOST_WHILE_TRAINING = """
+import os
+import signal
+from pathlib import Path
+
+from himatch.training.loop import Update
+
+killed, step, done = Path(__file__).parent / "killed", Update._one_step, 0
+
+
+def counted(self):
+    global done
+    step(self)
+    done += 1
+    if done == 3 and os.getpid() != {test}:
+        try:
+            killed.touch(exist_ok=False)
+        except FileExistsError:  # one is enough
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+Update._one_step = counted
+"""
+
+
 @pytest.mark.filterwarnings("ignore")
-def test_a_ray_worker_that_is_killed_loses_nothing(cache: str, logs: Path, tmp_path: Path) -> None:
+def test_a_ray_worker_that_is_killed_loses_nothing(
+    cache: str, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of a training."""
     ray = pytest.importorskip("ray")
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    killed: list[int] = []
-
-    def kill_one() -> None:
-        deadline = time.monotonic() + 120
-        while not killed and time.monotonic() < deadline:
-            if any((tmp_path / "models").glob("*/run.json")):  # in the middle of a training
-                for pid in _busy_workers()[:1]:
-                    os.kill(pid, signal.SIGKILL)
-                    killed.append(pid)
-            time.sleep(0.05)
-
-    assassin = threading.Thread(target=kill_one)
-    assassin.start()
+    monkeypatch.setattr(Update, "_one_step", Update._one_step)  # put back, since options import here, too
+    own, out = tmp_path / "own.py", tmp_path / "out"
+    own.write_text(LOST_WHILE_TRAINING.replace("{test}", str(os.getpid())))
+    ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)  # whatever else runs on this machine
     try:
-        few = {"steps": 200, "seeds": 1, "episodes": 1}
+        few = {"steps": 20, "seeds": 1, "episodes": 1, "imports": (str(own),)}
         chosen = options(cache, tasks=("hopper",), methods=("cdt", "dt", "bc"), data=str(logs), **few)
-        outcomes = run_benchmark(["xvel"], tmp_path, chosen, executor="ray", quiet=True)
+        outcomes = run_benchmark(["xvel"], out, chosen, executor="ray", quiet=True)
     finally:
-        assassin.join()
         ray.shutdown()
-    assert killed
+    assert (tmp_path / "killed").exists()
     assert [outcome.failure for outcome in outcomes] == [None, None, None]
-    assert len(read_results([tmp_path])) == 3
-
-
-def _busy_workers() -> list[int]:
-    """Processes that run a job: Ray names them after the function."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                if b"ray::attempt" in (folder / "cmdline").read_bytes():
-                    found.append(int(folder.name))
-            except OSError:
-                continue
-    return found
+    assert len(read_results([out])) == 3
 
 
 def test_the_command(tiny: None, cache: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -455,7 +493,8 @@ def test_the_command(tiny: None, cache: str, tmp_path: Path, capsys: pytest.Capt
         (("--out", "afile"), "a part of that path is a file"),
         (("--out", "out", "--data", "nowhere.hdf5"), "there is no file or folder nowhere.hdf5"),
         (("--out", "out", "--threads", "-1"), "threads must be 0 (all) or more"),
-        (("--out", "out", "--executor", "ray", "--address", "127.0.0.1:1"), "there is no Ray cluster at 127.0.0.1:1"),
+        # Not "auto", which finds whatever cluster runs on this machine, that of another test, too.
+        (("--out", "out", "--executor", "ray", "--address", "nowhere"), "there is no Ray cluster at nowhere"),
     ],
 )
 def test_what_cannot_begin_is_one_line(
@@ -492,6 +531,7 @@ def test_of_two_processes_one_does_a_job(
         return train(*args, **settings)
 
     monkeypatch.setattr(execution_module, "train", counted)
+    both_at_the_lock("himatch.reproduce.execution", monkeypatch)
     with ThreadPoolExecutor(2) as pool:
         written = list(pool.map(lambda _: execution_module.run_job(job, tmp_path, chosen), range(2)))
     assert sorted(map(len, written)) == [0, 1]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -279,19 +279,10 @@ def test_loading_is_quiet_and_writes_no_log(
 def test_quiet_loading_in_several_threads_leaves_nothing_behind() -> None:
     import mujoco
 
-    before, inside, leave = mujoco.get_mju_user_warning(), threading.Barrier(3), threading.Event()
-
-    def load(wait: bool) -> None:
-        with quiet_loading():
-            inside.wait(timeout=60)
-            if wait:
-                leave.wait(timeout=60)
-
-    threads = [threading.Thread(target=load, args=(wait,)) for wait in (False, True)]
-    for thread in threads:
-        thread.start()
-    inside.wait(timeout=60)
-    threads[0].join()  # whoever came first leaves first
-    leave.set()
-    threads[1].join()
+    before, blocks = mujoco.get_mju_user_warning(), [quiet_loading(), quiet_loading()]
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+        for thread, block in ((one, blocks[0]), (other, blocks[1])):
+            thread.submit(block.__enter__).result()
+        for thread, block in ((one, blocks[0]), (other, blocks[1])):  # whoever came first leaves first
+            thread.submit(block.__exit__, None, None, None).result()
     assert mujoco.get_mju_user_warning() is before

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE
 
 from himatch.errors import SimulationError
 from himatch.simulation import opengl
@@ -77,10 +78,10 @@ def test_a_backend_that_crashes_or_hangs_does_so_elsewhere(
     probe = tmp_path / "probe.py"
     probe.write_text(program)
     monkeypatch.setattr(opengl, "_PROBE", probe)
-    monkeypatch.setattr(opengl, "PATIENCE", 2.0)
+    monkeypatch.setattr(opengl, "PATIENCE", 2.0 if "sleep" in program else PATIENCE)
     assert not opengl.draws.__wrapped__("egl")
     probe.write_text("import sys; assert sys.argv[1:] == ['egl']")
-    monkeypatch.setattr(opengl, "PATIENCE", 60.0)
+    monkeypatch.setattr(opengl, "PATIENCE", PATIENCE)
     assert opengl.draws.__wrapped__("egl")
 
 

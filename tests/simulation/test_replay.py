@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from filming import PaintedView, no_opengl, painted, skip_without_opengl
 from numpy.typing import NDArray
+from waiting import PATIENCE
 
 from himatch.errors import HimatchWarning, SimulationError
 from himatch.simulation import make_simulator, record
@@ -208,7 +209,7 @@ def test_every_robot_stands_in_the_picture_wherever_it_is(tmp_path: Path) -> Non
     """In a process of its own, which is ended where OpenGL hangs."""
     skip_without_opengl()
     tasks = [task.name for task in LOCOMOTION]
-    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "seen.npz"), *tasks], check=True, timeout=240)
+    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "seen.npz"), *tasks], check=True, timeout=PATIENCE)
     with np.load(tmp_path / "seen.npz") as seen:
         for name in tasks:
             picture, far, farther = (seen[name + place].astype(int) for place in ("", "-far", "-farther"))

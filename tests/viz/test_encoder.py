@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
+from waiting import PATIENCE
 
 from himatch.errors import HimatchError
 from himatch.viz.encoder import check_writable, write_video
@@ -112,7 +113,7 @@ def test_the_ffmpeg_that_comes_along(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "rgb24",
         "-",
     ]
-    raw = subprocess.run(command, check=True, capture_output=True, timeout=60).stdout
+    raw = subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE).stdout
     seen = np.frombuffer(raw, np.uint8).reshape(-1, *SIZE, 3).astype(int)
     assert np.abs(seen - np.array(list(pictures(8)))).mean() < 8
 

@@ -133,33 +133,33 @@ class _Loop:
         collector.start(seed + self.step)
         began = saved = time.perf_counter()
         title, learned = f"SAC x{len(collector.agents)}", self.updates
-        with (
-            seeded(seed + self.step, collector.sac.device),
-            interruptible() as stopped,
-            progress_bar(title, self.steps, self.step, quiet=quiet) as update,
-        ):
+        with interruptible() as stopped:
+            with (
+                seeded(seed + self.step, collector.sac.device),
+                progress_bar(title, self.steps, self.step, quiet=quiet) as update,
+            ):
 
-            def over() -> bool:
-                return stopped.is_set() or (minutes is not None and time.perf_counter() - began > 60.0 * minutes)
+                def over() -> bool:
+                    return stopped.is_set() or (minutes is not None and time.perf_counter() - began > 60.0 * minutes)
 
-            update(self.step, 0.0, "filling its memory")
-            self._fill(over)
-            start, first = time.perf_counter(), self.step
-            while self.step < self.steps and not over():
-                collector.step(at_random=False, updates=config.updates)
-                self.step += config.copies
-                self.updates += config.updates
-                now = time.perf_counter()
-                if (self.step // self.every) != (self.step - config.copies) // self.every:
-                    self._snapshot(now - began)
-                    found = [x for x in collector.returns() if x is not None]
-                    note = f"mean return {np.mean(found):,.0f}" if found else ""
-                    update(self.step, (self.step - first) / (now - start), note)
-                if now - saved > SAVE_EVERY:
-                    self.save()
-                    saved = time.perf_counter()
-        if self.updates > learned:  # before the first update there is nothing to go on from
-            self.save()
+                update(self.step, 0.0, "filling its memory")
+                self._fill(over)
+                start, first = time.perf_counter(), self.step
+                while self.step < self.steps and not over():
+                    collector.step(at_random=False, updates=config.updates)
+                    self.step += config.copies
+                    self.updates += config.updates
+                    now = time.perf_counter()
+                    if (self.step // self.every) != (self.step - config.copies) // self.every:
+                        self._snapshot(now - began)
+                        found = [x for x in collector.returns() if x is not None]
+                        note = f"mean return {np.mean(found):,.0f}" if found else ""
+                        update(self.step, (self.step - first) / (now - start), note)
+                    if now - saved > SAVE_EVERY:
+                        self.save()
+                        saved = time.perf_counter()
+            if self.updates > learned:  # before the first update there is nothing to go on from
+                self.save()
         if stopped.is_set():
             kept = f"everything is saved in {self.folder}, --resume goes on" if self.updates else "nothing learned yet"
             raise KeyboardInterrupt(f"stopped at step {self.step}; {kept}")

@@ -136,17 +136,17 @@ def _in_processes(jobs: Sequence[Job], out: Path, options: Options, workers: int
     options = replace(options, threads=options.threads or share)
     others = set(active_children())
     with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin, initargs=(share,)) as pool:
-        waiting = {pool.submit(_work, job.as_json(), str(out), asdict(options)): job for job in jobs}
         try:
+            waiting = {pool.submit(_work, job.as_json(), str(out), asdict(options)): job for job in jobs}
             for future in as_completed(waiting):
                 try:
                     yield Outcome(*future.result())
                 except Exception as reason:  # the process itself was lost
                     yield Outcome(waiting[future].key, f"its process was lost ({type(reason).__name__})")
         except BaseException:  # interrupted: trainings save and leave, what waits is not begun
-            pool.shutdown(wait=False, cancel_futures=True)
             for process in set(active_children()) - others:
                 process.terminate()
+            pool.shutdown(cancel_futures=True)  # waits; if this process were gone first, nobody would end the others
             raise
 
 
