@@ -130,7 +130,7 @@ def test_refilling_is_limited(
 def test_minutes_stop_and_save(point_mass: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count()  # a second passes whenever somebody looks
     with monkeypatch.context() as patch:
-        patch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
+        patch.setattr(trainer, "time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
         state = train(tmp_path / "run", steps=10**9, minutes=1)
     step, updates = int(state["step"]), int(state["updates"])
     assert step == 20 + 2 * updates > 20
@@ -160,14 +160,14 @@ def test_signals_do_not_disturb_saving(
     run: Run, point_mass: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the last step, which only then is saved."""
-    write = training.write_tensors
+    write = trainer.write_tensors
 
-    def told_meanwhile(path: Path, *rest: Any) -> None:
+    def signalled(path: Path, *rest: Any) -> None:
         for _ in range(2 * (path.name == "training.safetensors")):
             signal.raise_signal(signal.SIGTERM)
         write(path, *rest)
 
-    monkeypatch.setattr(training, "write_tensors", told_meanwhile)
+    monkeypatch.setattr(trainer, "write_tensors", signalled)
     command = ("experts", "train", "point", "--out", tmp_path / "run", "--device", "cpu", *FLAGS, "--steps", 40)
     code, _, err = run(*command)
     assert code == 130
