@@ -51,8 +51,19 @@ ROOMS = {
 }
 """Sections of the reference, along the flow of data."""
 
-WHOLE = ("statistics.features", "statistics.aggregators", "targets", "methods", "divergences", "reproduce.report")
+WHOLE = ("statistics.features", "statistics.aggregators", "targets", "divergences", "reproduce.report")
 """Rooms whose own public names are shown too: what somebody who extends himatch meets."""
+
+CONTRACT = (
+    "base.Method",
+    "base.Agent",
+    "base.Conditioner",
+    "base.Stage",
+    "batch.BatchSpec",
+    "batch.Batch",
+    "batch.Dims",
+)
+"""What a method of one's own is made of, in the room of methods."""
 
 
 def contents() -> str:
@@ -76,6 +87,8 @@ def reference() -> str:
         if room in WHOLE:
             module = importlib.import_module(f"himatch.{room}")
             names = names + [f"himatch.{room}.{name}" for name in module.__all__ if name not in himatch.__all__]
+        if room == "methods":
+            names = names + [f"himatch.methods.{name}" for name in CONTRACT]
         parts += [f"## {title}", *(_directive(name) for name in names)]
     return "\n\n" + "\n\n".join(parts) + "\n"
 
