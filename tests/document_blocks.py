@@ -85,7 +85,9 @@ def run_page(page: str, names: dict[str, Any], *, tested: bool = True) -> None:
     """Run the blocks of a page in order, in the current folder; ``tested`` adds what is for tests only."""
     for block in blocks(page):
         if "file" in block.notes:
-            Path(block.notes["file"]).write_text(block.code)
+            file = Path(block.notes["file"])
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.code)
         elif block.language == "python" and "parsed only" not in block.notes:
             code = block.code
             for setting in re.findall(r"\w+=\w+", block.notes.get("tested with", "") if tested else ""):

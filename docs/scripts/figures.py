@@ -17,8 +17,7 @@ import himatch as hm
 from himatch.divergences import wasserstein_bins
 from himatch.evaluation.result import MatchResult
 from himatch.policy import Policy
-from himatch.rollout.conditioning import make_feed
-from himatch.statistics.information import InformationStatistic
+from himatch.rollout import make_conditioner
 from himatch.viz.style import DARK, FILE, RED, ROLLOUT, BinShares, blank, rollout_line, save, style, target_area
 
 PICTURES = Path(__file__).parent.parent / "pictures"
@@ -62,7 +61,7 @@ def statistics(episode: hm.Trajectory, data: hm.TrajectoryDataset) -> None:
 
 
 def distance(policy: Policy, result: MatchResult) -> None:
-    """W1 as the area between two cumulative distributions, and the nearest mixture of training episodes."""
+    """W1 as the area between two cumulative distributions, and the episode mixture."""
     reference = policy.reference()
     bins, target = reference.context.bins, hm.parse_target(TWO_MODES)
     edges, width = bins.edges[0], bins.widths[0]
@@ -98,28 +97,22 @@ def distance(policy: Policy, result: MatchResult) -> None:
 
 def conditioning(policy: Policy, results: dict[str, MatchResult]) -> None:
     """The z of each conditioning, and what the first rollout does."""
-    statistic, reference = policy.statistic, policy.reference()
-    assert isinstance(statistic, InformationStatistic)
-    bins, target = reference.context.bins, hm.parse_target(TWO_MODES)
+    bins, target = policy.reference().context.bins, hm.parse_target(TWO_MODES)
     figure = blank(10, 3.4)
     for axis, (name, result) in zip(figure.subplots(1, 3, sharey=True), results.items(), strict=True):
-        feed = make_feed(
+        conditioner = make_conditioner(
             name,  # type: ignore[arg-type]
-            statistic,
-            policy.method,
-            policy.context,
+            policy.run,
+            policy.agent,
             [target],
-            reference.context,
             np.zeros((1, 1), dtype=np.int64),
-            policy.device,
-            reference,
         )
         done, table = result.features[0][0], []
         for step, phi in enumerate(done):
-            z = feed.z(torch.tensor([[step]]))
+            z = conditioner.z(torch.tensor([[step]]))
             assert z is not None
             table.append(z[0, 0].numpy().copy())
-            feed.achieved(phi[None, None])
+            conditioner.achieved(phi[None, None])
         heat(axis, np.array(table), bins)
         axis.plot(done[:, 0], color=RED, lw=1.2)
         axis.set(xlabel="step t", title=f"{name}: W1 = {result.w1:.2f}")

@@ -21,6 +21,7 @@ ORDER = {
         "tutorials/drawing-a-target",
         "tutorials/one-shot-imitation",
         "tutorials/new-aggregator",
+        "tutorials/new-method",
     ),
     "Guide": ("data", "training", "matching", "models", "interchange", "report", "experts"),
     "Reference": ("commands", "api", "datasets", "performance", "results", "deviations"),
@@ -31,26 +32,38 @@ ROOMS = {
     "tasks": "Tasks",
     "types": "Trajectories",
     "data": "Datasets",
-    "features": "Features",
-    "aggregators": "Aggregators",
-    "information": "Information statistics",
-    "bins": "Bins",
+    "statistics.features": "Features",
+    "statistics.aggregators": "Aggregators",
+    "statistics.information": "Information statistics",
+    "statistics.bins": "Bins",
     "targets": "Targets",
-    "policy": "Methods",
-    "training": "Training",
-    "matching": "Policies and matching",
+    "methods": "Methods",
+    "api": "Training",
+    "policy": "Policies",
+    "evaluation": "Matching",
     "divergences": "Divergences",
-    "inspection": "Inspection",
     "simulation": "Simulation",
     "experts": "Experts",
+    "datagen": "Making datasets",
     "interchange": "Interchange",
-    "report": "Reports",
+    "reproduce.report": "Reports",
     "errors": "Errors",
 }
 """Sections of the reference, along the flow of data."""
 
-WHOLE = ("features", "aggregators", "targets", "divergences", "report")
+WHOLE = ("statistics.features", "statistics.aggregators", "targets", "divergences", "reproduce.report")
 """Rooms whose own public names are shown too: what somebody who extends himatch meets."""
+
+CONTRACT = (
+    "base.Method",
+    "base.Agent",
+    "base.Conditioner",
+    "base.Stage",
+    "batch.BatchSpec",
+    "batch.Batch",
+    "batch.Dims",
+)
+"""What a method of one's own is made of, in the room of methods."""
 
 
 def contents() -> str:
@@ -67,15 +80,23 @@ def reference() -> str:
     public: dict[str, list[str]] = {room: [] for room in ROOMS}
     for name in himatch.__all__:
         if name != "__version__":
-            public[getattr(himatch, name).__module__.split(".")[1]].append(f"himatch.{name}")
+            public[room_of(getattr(himatch, name).__module__)].append(f"himatch.{name}")
     parts = []
     for room, title in ROOMS.items():
         names = public[room]
         if room in WHOLE:
             module = importlib.import_module(f"himatch.{room}")
             names = names + [f"himatch.{room}.{name}" for name in module.__all__ if name not in himatch.__all__]
+        if room == "methods":
+            names = names + [f"himatch.methods.{name}" for name in CONTRACT]
         parts += [f"## {title}", *(_directive(name) for name in names)]
     return "\n\n" + "\n\n".join(parts) + "\n"
+
+
+def room_of(module: str) -> str:
+    """The room that a module lies in, as the sections name it."""
+    inside = module.removeprefix("himatch.")
+    return max((room for room in ROOMS if f"{inside}.".startswith(f"{room}.")), key=len)
 
 
 def _directive(name: str) -> str:

@@ -25,7 +25,7 @@ DOCS = ROOT / PAGE
 
 
 class Robot:
-    """A simulated one, which remembers."""
+    """A simulated one, which keeps a log."""
 
     def __init__(self) -> None:
         self.env = gymnasium.make("Hopper-v5")
@@ -83,9 +83,7 @@ def test_the_loop_imitates_as_the_controller(tmp_path: Path, monkeypatch: pytest
         np.testing.assert_allclose(action, controller.act(observation), atol=1e-4)
 
 
-def test_the_loop_is_conditioned_on_a_distribution_as_the_controller(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_loop_matches_a_distribution_as_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     data = hm.load_dataset(fallen_hoppers(range(8), 0.3), "hopper")
     policy = hm.train(hm.CDT("x_velocity"), data, out="runs/cdt", preset="cpu", steps=2, layers=1, quiet=True)
