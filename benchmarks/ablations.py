@@ -3,7 +3,7 @@
     python benchmarks/ablations.py DATA [--steps 3000]
 
 CDT on x_velocity, `cpu` preset, seed 0. Everything is measured on the validation slice of the training episodes; "swap"
-is how much the action error rises when the best of them are told the worst ones' z and the other way round.
+is how much the action error rises when the best of them are conditioned on the worst ones' z and the other way round.
 """
 
 from __future__ import annotations
@@ -18,16 +18,14 @@ from unittest.mock import patch
 import torch
 
 import himatch as hm
-from himatch._runtime.files import read_rows
-from himatch.methods.normalizers import Scaling
+from himatch.methods.gdt.method import Scaling
 from himatch.networks.stacked import Embedding
-from himatch.runs.folder import METRICS, seed_folder
-from himatch.training.job import VALIDATION_EPISODES
+from himatch.training.plan import VALIDATION_EPISODES
 
 
 @dataclass(frozen=True)
 class Unscaled(hm.CDT):
-    """CDT that is told the histogram as it is."""
+    """CDT conditioned on the histogram as it is."""
 
     scaling: ClassVar[Scaling] = "none"
 
@@ -44,7 +42,7 @@ def measure(name: str, method: hm.CDT, split: hm.Split, steps: int) -> None:
     validation = sorted(drawn, key=lambda t: t.total_reward)
     with tempfile.TemporaryDirectory() as folder:
         policy = hm.train(method, split, out=Path(folder) / "run", preset="cpu", steps=steps, quiet=True)
-        best = min(row["validation"] for row in read_rows(seed_folder(policy.folder, 0) / METRICS))
+        best = min(row["validation"] for row in policy.run.folder.metrics(0))
         rise = policy.action_error(validation, validation[::-1]) / policy.action_error(validation) - 1
     print(f"{name}: validation error {best:.4f}, swap {rise[0]:+.0%}", flush=True)
 

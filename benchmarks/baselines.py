@@ -25,30 +25,27 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from harness import machine, rate
 from matplotlib.figure import Figure
-from measuring import machine, rate
 from scipy.stats import spearmanr
 
 import himatch as hm
-from himatch._runtime.files import read_rows, write_json
+from himatch._runtime.files import write_json
 from himatch._runtime.tensors import versions
 from himatch.datagen.cache import cached_dataset
-from himatch.evaluation.match import conditioning_frame, policy_feed
-from himatch.methods.agent import Batch
-from himatch.methods.focal_agent import FOCALAgent
-from himatch.methods.making import make_agent
-from himatch.methods.task_agent import TaskAgent
+from himatch.methods.batch import Batch
+from himatch.methods.focal.method import FOCALAgent
+from himatch.methods.metabc.method import TaskAgent
 from himatch.networks import squashed
 from himatch.reproduce.budgets import BUDGETS
 from himatch.reproduce.suites import HELD_OUT_VELOCITIES
-from himatch.rollout import Player, roll_out
+from himatch.rollout import Player, make_conditioner, roll_out
+from himatch.runs.folder import RunFolder
 from himatch.simulation import EVALUATION_SEED
 from himatch.targets import Demonstration
-from himatch.training.config import configure
-from himatch.training.draws import ContextDraws
-from himatch.training.engine import Engine
-from himatch.training.job import Job
-from himatch.training.windows import make_windows
+from himatch.training import make_plan
+from himatch.training.sampler import make_sampler
+from himatch.training.update import Update
 
 BASELINES = ("meta-bc", "focal")
 
@@ -67,30 +64,22 @@ def split_of(data: hm.TrajectoryDataset) -> hm.Split:
 # -- speed ----------------------------------------------------------------------------------------------------------
 
 
-def engines(name: str, split: hm.Split, stack: int, preset: str, device: torch.device) -> Iterator[tuple[str, Engine]]:
+def updates(name: str, split: hm.Split, stack: int, preset: str, device: torch.device) -> Iterator[tuple[str, Update]]:
     """The encoder's training, once, and the policy's."""
     method = hm.make_method(name)
-    config = configure(preset, method)
-    job = Job.prepare(method, split, config, tuple(range(stack)), Path("unused"))
-    agent = make_agent(method, config.model, job.widths, job.seeds).to(device)
-    windows = make_windows(job.train, None, job.shape, job.normalizers(None), device, stream=False)
-    first = method.stages(config.train.steps, config.train.batch_size)[0]
-    assert windows.tasks is not None
+    plan = make_plan(method, lambda: split, out=Path("unused"), preset=preset, seeds=stack, device=device.type)
+    agent = method.build(plan.model, plan.dims, plan.seeds).to(device)
+    sampler = make_sampler(plan.train, None, plan.spec, plan.normalizers(None), device, stream=False)
+    *first, last = plan.stages
     if name == "meta-bc":
-        drawing = ContextDraws(windows.tasks, windows.index, first.context_steps)
-        before = configure(preset, method, batch_size=first.batch_size).train
-
-        def losses(batch: Any) -> tuple[torch.Tensor, torch.Tensor]:
-            found = agent.part_losses("encoder", batch)
-            return found, found
-
-        made = Engine(agent, windows, before, device, losses=losses, drawing=drawing, trainable=("encoder.",))
-        yield "encoder", made
-        made.flat.release()
-    for stage in method.stages(config.train.steps, config.train.batch_size):
-        agent.fix(stage.part)
-    windows.relabel(agent)
-    yield name, Engine(agent, windows, config.train, device)
+        encoder = Update(agent, sampler, first[0], plan.config, device)
+        yield "encoder", encoder
+        encoder.flat.release()
+    for stage in first:
+        assert stage.part is not None
+        agent.freeze(stage.part)
+    sampler.relabel(agent)
+    yield name, Update(agent, sampler, last, plan.config, device)
 
 
 def measure_speed(split: hm.Split, preset: str, device: torch.device, seconds: float, stack: int) -> dict[str, Any]:
@@ -98,14 +87,14 @@ def measure_speed(split: hm.Split, preset: str, device: torch.device, seconds: f
     for name in BASELINES:
         for models in (1, stack):
             begun = time.perf_counter()
-            for what, made in engines(name, split, models, preset, device):
-                next(made.run(1))
+            for what, update in updates(name, split, models, preset, device):
+                next(update.run(1))
                 ready, begun = time.perf_counter() - begun, time.perf_counter()
-                speed = rate(made, seconds)
-                found[f"{what} x{models}"] = {"steps_per_second": speed, "first_step_after": ready, "how": made.how}
+                speed = rate(update, seconds)
+                found[f"{what} x{models}"] = {"steps_per_second": speed, "first_step_after": ready, "how": update.how}
                 print(
                     f"{what} x{models}: {speed:,.0f} steps/s, {speed * models:,.0f} model-steps/s "
-                    f"({made.how}, first step after {ready:.0f} s)",
+                    f"({update.how}, first step after {ready:.0f} s)",
                     flush=True,
                 )
     for what in ("encoder", *BASELINES):
@@ -130,14 +119,14 @@ def ordering(policy: hm.Policy, episodes: hm.TrajectoryDataset) -> list[float]:
 
 
 def returns(policy: hm.Policy, demonstrations: list[hm.Trajectory], episodes: int) -> np.ndarray:
-    """Mean return of every seed's rollouts, ``(K, n)``: each told one demonstration, in its velocity's environment."""
+    """Mean return of every seed's rollouts, ``(K, n)``: each under one demonstration, in its velocity's environment."""
     stack, count = len(policy.seeds), len(demonstrations)
     targets = [Demonstration(demo, f"velocity {demo.label}") for demo in demonstrations]
     numbers = np.tile(np.repeat(np.arange(count), episodes), (stack, 1))
     settings = [{"velocity": float(str(demonstrations[i].label))} for i in numbers.ravel()]
     simulator = hm.make_simulator("cheetah-vel", numbers.size, settings=settings)
-    feed = policy_feed(policy, targets, conditioning_frame(policy), numbers, "nominal")
-    player = Player(policy.agent, policy.normalizers, feed, numbers.shape[1])
+    conditioner = make_conditioner("nominal", policy.run, policy.agent, targets, numbers)
+    player = Player(policy.agent, policy.normalizers, conditioner, numbers.shape[1])
     lengths = np.array([len(demo) for demo in demonstrations])[numbers]
     starts = EVALUATION_SEED + np.tile(np.arange(episodes), count)
     try:
@@ -208,7 +197,8 @@ def measure_quality(
 
 def measure_values(found: dict[str, Any], split: hm.Split, seeds: int, out: Path) -> None:
     """FOCAL's values over training, in rewards a step, as numbers and as a picture."""
-    rows = {seed: list(read_rows(out / "focal" / f"seed-{seed}" / "metrics.jsonl")) for seed in range(seeds)}
+    folder = RunFolder(out / "focal")
+    rows = {seed: folder.metrics(seed) for seed in range(seeds)}
     assert split.train.rewards is not None
     rewards = split.train.rewards.astype(np.float64)
     unit, least, most = float(rewards.std()), float(rewards.min()), float(rewards.max())
@@ -239,7 +229,7 @@ def plain_likelihood(agent: FOCALAgent, part: str, batch: Batch) -> torch.Tensor
     if part == "encoder":
         return TaskAgent.part_losses(agent, part, batch)
     assert batch.z is not None
-    mean, log_std = agent.behaviour.gaussian(agent.behaviour.told(batch.states[:, :, 0], batch.z[:, :, 0]))
+    mean, log_std = agent.behaviour.gaussian(agent.behaviour.outputs_for(batch.states[:, :, 0], batch.z[:, :, 0]))
     return -squashed.log_likelihood(mean, log_std, batch.actions[:, :, 0]).sum(-1).mean(1)
 
 
@@ -265,7 +255,7 @@ def measure_ablations(
 
     measure("meta-bc", hm.MetaBC())
     measure("meta-bc contexts of 64 steps", hm.MetaBC(context_steps=64))
-    measure("meta-bc embeddings as learned", hm.MetaBC(), patch.object(TaskAgent, "settle", lambda *_: None))
+    measure("meta-bc embeddings as learned", hm.MetaBC(), patch.object(TaskAgent, "finish", lambda *_: None))
     measure("clone of focal", hm.FOCAL())
     measure("clone of focal by plain likelihood", hm.FOCAL(), patch.object(FOCALAgent, "part_losses", plain_likelihood))
     return found

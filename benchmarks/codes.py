@@ -20,7 +20,7 @@ from scipy.spatial import cKDTree
 
 import himatch as hm
 from himatch.datagen.cache import cached_dataset
-from himatch.methods.paper import EncoderMethod
+from himatch.methods.dtx import EncoderMethod
 
 EVERY = 17  # steps between windows, a number that strides are no multiple of
 NEIGHBOURS = 15
@@ -44,7 +44,7 @@ def main() -> None:
             mode = {} if name == "dt-e2e" else {"mode": arguments.mode, "pretrain_steps": arguments.steps}
             method = hm.make_method(name, m=m, **mode)
             with tempfile.TemporaryDirectory() as folder:
-                steps = 1 if mode.get("mode") == "frozen" else arguments.steps  # the policy is not looked at
+                steps = 1 if mode.get("mode") == "frozen" else arguments.steps  # the policy does not matter
                 policy = hm.train(
                     method,
                     split,
@@ -55,12 +55,12 @@ def main() -> None:
                     quiet=True,
                 )
                 shown = codes_of(policy, [data[i] for i in split.train_index], split.train_index >= len(data) // 2)
-                asked = codes_of(policy, list(split.held_out), split.held_out_index >= len(data) // 2)
-            chance = max(asked[1].mean(), 1 - asked[1].mean())
-            found = np.array([accuracies(k, shown, asked) for k in range(arguments.seeds)])
+                queried = codes_of(policy, list(split.held_out), split.held_out_index >= len(data) // 2)
+            constant = max(queried[1].mean(), 1 - queried[1].mean())
+            found = np.array([accuracies(k, shown, queried) for k in range(arguments.seeds)])
             linear, nearest = found.mean(0)
             title = " ".join([name, *([] if name == "dt-e2e" else [arguments.mode]), f"m={m}"])
-            print(f"{title}: linear {linear:.2f}, nearest {nearest:.2f} (always the same: {chance:.2f})", flush=True)
+            print(f"{title}: linear {linear:.2f}, nearest {nearest:.2f} (always the same: {constant:.2f})", flush=True)
 
 
 def codes_of(policy: hm.Policy, episodes: list[hm.Trajectory], expert: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -80,10 +80,10 @@ def codes_of(policy: hm.Policy, episodes: list[hm.Trajectory], expert: np.ndarra
 
 
 def accuracies(
-    model: int, shown: tuple[np.ndarray, np.ndarray], asked: tuple[np.ndarray, np.ndarray]
+    model: int, shown: tuple[np.ndarray, np.ndarray], queried: tuple[np.ndarray, np.ndarray]
 ) -> tuple[float, float]:
     mean, std = shown[0][model].mean(0), np.maximum(shown[0][model].std(0), 1e-9)
-    (x, labels), (other, truth) = (((codes[model] - mean) / std, known) for codes, known in (shown, asked))
+    (x, labels), (other, truth) = (((codes[model] - mean) / std, known) for codes, known in (shown, queried))
     fit = np.linalg.lstsq(np.c_[x, np.ones(len(x))], 2.0 * labels - 1.0, rcond=None)[0]
     linear = np.c_[other, np.ones(len(other))] @ fit > 0
     near = labels[cKDTree(x).query(other, NEIGHBOURS)[1]].mean(1) > 0.5

@@ -1,4 +1,4 @@
-"""Does a trained policy listen? Held-out action error under its own statistic and under the other group's.
+"""Does a trained policy use its conditioning? Held-out action error under its own statistic and the other group's.
 
     python benchmarks/conditioning.py DATA [--task hopper] [--method cdt] [--feature x_velocity] [--seeds 4]
 
@@ -17,8 +17,6 @@ from pathlib import Path
 import numpy as np
 
 import himatch as hm
-from himatch._runtime.files import read_rows
-from himatch.runs.folder import METRICS, seed_folder
 
 
 def main() -> None:
@@ -50,7 +48,7 @@ def main() -> None:
                 quiet=True,
             )
             elapsed = time.perf_counter() - start
-            rows = read_rows(seed_folder(policy.folder, 0) / METRICS)
+            rows = policy.run.folder.metrics(0)
             best = min(rows, key=lambda row: row["validation"])
             print(f"{text} {arguments.preset}: {elapsed:.0f} s for {arguments.seeds} seeds", flush=True)
             report(hm.load(policy.folder, weights="best"), split, "best", best)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import torch
-from measuring import OBSERVATION, random_policy
+from harness import OBSERVATION, random_policy
 from numpy.typing import NDArray
 
 import himatch as hm

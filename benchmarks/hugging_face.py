@@ -25,7 +25,7 @@ CONTEXT, SCALE = 10, 1000.0
 
 
 def trained(data: hm.TrajectoryDataset, steps: int) -> transformers.DecisionTransformerModel:
-    """Their model, told returns divided by 1000 and states of unit size, as on D4RL."""
+    """Their model, conditioned on returns divided by 1000 and states of unit size, as on D4RL."""
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     config = transformers.DecisionTransformerConfig(
@@ -44,15 +44,15 @@ def trained(data: hm.TrajectoryDataset, steps: int) -> transformers.DecisionTran
     for step in range(steps):
         chosen = rng.choice(len(episodes), 64, p=lengths / lengths.sum())
         rows = rng.integers(lengths[chosen] - CONTEXT + 1)[:, None] + np.arange(CONTEXT)
-        states, actions, told = (
+        states, actions, to_go = (
             torch.tensor(np.stack([episodes[e][i][r] for e, r in zip(chosen, rows, strict=True)]), dtype=torch.float32)
             for i in range(3)
         )
         found = model(
             states=states,
             actions=actions,
-            rewards=told,
-            returns_to_go=told,
+            rewards=to_go,
+            returns_to_go=to_go,
             timesteps=torch.from_numpy(rows),
             attention_mask=torch.ones(rows.shape),
         ).action_preds
@@ -76,7 +76,7 @@ def their_returns(
     returns = []
     for number in range(rollouts):
         seen, _ = env.reset(seed=EVALUATION_SEED + number)
-        states, actions, told, total, ended = [], [], [wanted / SCALE], 0.0, False
+        states, actions, to_go, total, ended = [], [], [wanted / SCALE], 0.0, False
         while not ended:
             states.append((torch.tensor(seen, dtype=torch.float32) - mean) / std)
             actions.append(torch.zeros(3))
@@ -85,13 +85,13 @@ def their_returns(
                 states=torch.stack(states[-n:])[None],
                 actions=torch.stack(actions[-n:])[None],
                 rewards=None,
-                returns_to_go=torch.tensor(told[-n:], dtype=torch.float32)[None, :, None],
+                returns_to_go=torch.tensor(to_go[-n:], dtype=torch.float32)[None, :, None],
                 timesteps=torch.arange(now - n, now)[None],
                 attention_mask=torch.ones(1, n),
             ).action_preds[0, -1]
             seen, reward, terminated, truncated, _ = env.step(actions[-1].numpy())
             total, ended = total + float(reward), terminated or truncated
-            told.append(told[-1] - float(reward) / SCALE)
+            to_go.append(to_go[-1] - float(reward) / SCALE)
         returns.append(total)
     return returns
 
@@ -117,7 +117,7 @@ def main() -> None:
             theirs = their_returns(model, data, wanted, arguments.rollouts)
             for name, found in (("himatch", ours), ("transformers", theirs)):
                 error = np.std(found) / np.sqrt(len(found))
-                print(f"told {wanted:.0f}, {name}: return {np.mean(found):.0f} ± {error:.0f}", flush=True)
+                print(f"conditioned on {wanted:.0f}, {name}: return {np.mean(found):.0f} ± {error:.0f}", flush=True)
 
 
 if __name__ == "__main__":

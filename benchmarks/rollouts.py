@@ -21,12 +21,13 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import torch
-from measuring import ACTION, OBSERVATION, machine, random_policy, their_model
+from harness import ACTION, OBSERVATION, machine, random_policy, their_model
 from torch import Tensor
 
 import himatch as hm
+from himatch.methods.batch import Dims
 from himatch.tasks.notices import quiet_loading
-from himatch.training.config import configure
+from himatch.training import configure
 
 Forward = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
@@ -38,9 +39,9 @@ def make_policy(preset: str, folder: str, device: str = "cpu") -> hm.Policy:
 def whole_evaluation(policy: hm.Policy, targets: int, episodes: int, steps: int, threads: int) -> float:
     """Seconds for matching that many targets."""
     rng = np.random.default_rng(0)
-    asked = [rng.normal(mean, 1, steps) for mean in np.linspace(0, 6, targets)]
+    targeted = [rng.normal(mean, 1, steps) for mean in np.linspace(0, 6, targets)]
     start = time.perf_counter()
-    results = policy.match_all(asked, episodes=episodes, threads=threads)
+    results = policy.match_all(targeted, episodes=episodes, threads=threads)
     assert np.isfinite([result.w1 for result in results]).all()
     return time.perf_counter() - start
 
@@ -48,12 +49,12 @@ def whole_evaluation(policy: hm.Policy, targets: int, episodes: int, steps: int,
 def hugging_face(device: torch.device) -> Forward:
     model = their_model(device).eval()
 
-    def forward(states: Tensor, actions: Tensor, told: Tensor, times: Tensor, mask: Tensor) -> Tensor:
+    def forward(states: Tensor, actions: Tensor, returns: Tensor, times: Tensor, mask: Tensor) -> Tensor:
         found: Tensor = model(
             states=states,
             actions=actions,
-            rewards=told,
-            returns_to_go=told,
+            rewards=returns,
+            returns_to_go=returns,
             timesteps=times,
             attention_mask=mask,
             return_dict=False,
@@ -64,13 +65,12 @@ def hugging_face(device: torch.device) -> Forward:
 
 
 def our_model(device: torch.device) -> Forward:
-    from himatch.methods.agent import Widths
-    from himatch.methods.making import make_agent
+    method = hm.DT()
+    model, _ = configure("paper", method)
+    agent = method.build(model, Dims(OBSERVATION, ACTION, 1, 1000), (0,)).to(device).eval()
 
-    agent = make_agent(hm.DT(), configure("paper").model, Widths(OBSERVATION, ACTION, 1, 1000), (0,)).to(device).eval()
-
-    def forward(states: Tensor, actions: Tensor, told: Tensor, times: Tensor, mask: Tensor) -> Tensor:
-        return torch.tanh(agent.policy(told[None], states[None], actions[None], times[None])[0, 0, -1])
+    def forward(states: Tensor, actions: Tensor, returns: Tensor, times: Tensor, mask: Tensor) -> Tensor:
+        return torch.tanh(agent.policy(returns[None], states[None], actions[None], times[None])[0, 0, -1])
 
     return forward
 
@@ -89,7 +89,7 @@ def one_environment(forward: Forward, context: int, steps: int, device: torch.de
     seen, _ = env.reset(seed=0)
     states = torch.from_numpy(seen).reshape(1, OBSERVATION).to(device, torch.float32)
     actions = torch.zeros((0, ACTION), device=device)
-    told = torch.full((1, 1), 6.0, device=device)
+    returns = torch.full((1, 1), 6.0, device=device)
     times = torch.zeros((1, 1), device=device, dtype=torch.int64)
     warm_up = min(20, steps // 4)
     start = time.perf_counter()
@@ -103,7 +103,7 @@ def one_environment(forward: Forward, context: int, steps: int, device: torch.de
             action = forward(
                 cut((states - mean) / std, OBSERVATION),
                 cut(actions, ACTION),
-                cut(told, 1),
+                cut(returns, 1),
                 cut(times, 1)[..., 0],
                 mask,
             )
@@ -111,7 +111,7 @@ def one_environment(forward: Forward, context: int, steps: int, device: torch.de
             seen, reward, *_ = env.step(action.cpu().numpy())
             row = torch.from_numpy(seen).reshape(1, OBSERVATION).to(device, torch.float32)
             states = torch.cat([states, row])
-            told = torch.cat([told, told[-1:] - float(reward) / 1000])
+            returns = torch.cat([returns, returns[-1:] - float(reward) / 1000])
             times = torch.cat([times, torch.full((1, 1), step + 1, device=device)])
     return (steps - warm_up) / (time.perf_counter() - start)
 

@@ -2,7 +2,7 @@
 
     python benchmarks/training.py [--device cuda] [--seconds 5] [--stacks 1 4 16] [--methods cdt bdt] [--preset paper]
 
-Data are random (HalfCheetah's widths, a million steps by default): the speed does not depend on what they hold.
+Data are random (HalfCheetah's sizes, a million steps by default): the speed does not depend on what they hold.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from measuring import ACTION, OBSERVATION, machine, rate, their_model
+from harness import ACTION, OBSERVATION, machine, rate, their_model
 
 import himatch as hm
-from himatch.methods.making import make_agent
-from himatch.methods.paper import make_method
+from himatch.data import named_split
+from himatch.methods import make_method
 from himatch.tasks import Task
-from himatch.training.config import configure
-from himatch.training.engine import Engine
-from himatch.training.job import Job
-from himatch.training.windows import make_windows
+from himatch.training import make_plan
+from himatch.training.sampler import make_sampler
+from himatch.training.update import Update
 
 
 def dataset(steps: int) -> hm.TrajectoryDataset:
@@ -37,14 +36,16 @@ def dataset(steps: int) -> hm.TrajectoryDataset:
     return hm.load_dataset(arrays, task)
 
 
-def engine(data: hm.TrajectoryDataset, name: str, preset: str, stack: int, device: torch.device, **how: bool) -> Engine:
+def make_update(
+    data: hm.TrajectoryDataset, name: str, preset: str, stack: int, device: torch.device, *, compiled: bool
+) -> Update:
     method = make_method(name, **({"feature": "x_velocity"} if name in ("cdt", "dt") else {}))
-    config = configure(preset)
-    job = Job.prepare(method, hm.data.named_split(data, "none"), config, tuple(range(stack)), Path("unused"))
-    with job.relabelled() as (z, _):
-        windows = make_windows(job.train, z, job.shape, job.normalizers(z), device)
-    agent = make_agent(method, config.model, job.widths, job.seeds).to(device)
-    return Engine(agent, windows, config.train, device, **how)
+    read, out = (lambda: named_split(data, "none")), Path("unused")
+    plan = make_plan(method, read, out=out, preset=preset, seeds=stack, device=device.type)
+    with plan.relabelled() as (z, _):
+        sampler = make_sampler(plan.train, z, plan.spec, plan.normalizers(z), device)
+    agent = method.build(plan.model, plan.dims, plan.seeds).to(device)
+    return Update(agent, sampler, plan.stages[-1], plan.config, device, compiled=compiled)
 
 
 def hugging_face(batch: int, context: int, device: torch.device, seconds: float) -> float:
@@ -106,17 +107,17 @@ def main() -> None:
                 if device.type == "cuda":
                     torch.cuda.reset_peak_memory_stats()
                 start = time.perf_counter()
-                made = engine(data, method, preset, stack, device, compiled=not arguments.eager)
-                next(made.run(1))
+                update = make_update(data, method, preset, stack, device, compiled=not arguments.eager)
+                next(update.run(1))
                 ready = time.perf_counter() - start
-                speed = rate(made, arguments.seconds)
+                speed = rate(update, arguments.seconds)
                 memory = f", {torch.cuda.max_memory_allocated() / 1e9:.2f} GB" if device.type == "cuda" else ""
                 print(
                     f"{preset} {method} x{stack}: {speed:,.1f} steps/s, {speed * stack:,.1f} model-steps/s "
-                    f"({made.how}{memory}, first step after {ready:.0f} s)",
+                    f"({update.how}{memory}, first step after {ready:.0f} s)",
                     flush=True,
                 )
-                del made
+                del update
     if arguments.reference:
         speed = hugging_face(64, 20, device, arguments.seconds)
         print(f"Hugging Face DecisionTransformerModel, paper size: {speed:,.1f} steps/s")

@@ -18,7 +18,7 @@ from random_episodes import episode
 import himatch as hm
 from himatch.cli import main
 from himatch.experts.expert import Expert, write_family
-from himatch.experts.networks import Actor, Widths
+from himatch.experts.networks import Actor, NetworkDims
 
 settings.register_profile(
     "default", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -59,10 +59,10 @@ def hopper() -> hm.TrajectoryDataset:
 def random_expert(name: str, task: str, number: int, **settings: float) -> Expert:
     """A small agent that nobody trained."""
     known, generator = hm.get_task(task), torch.Generator().manual_seed(number)
-    widths = Widths(known.observation_width or 0, known.action_width or 0, (16, 16))
+    dims = NetworkDims(known.observation_width or 0, known.action_width or 0, (16, 16))
     weights = {
         key: torch.randn(tensor.shape[1:], generator=generator) / 4
-        for key, tensor in Actor((widths.action,), widths).state_dict().items()
+        for key, tensor in Actor((dims.action,), dims).state_dict().items()
     }
     scores = {"episodes": 20, "mean": 100.0 * number, "std": 1.0, "length": float(known.horizon)}
     card = {"settings": settings, "seed": 0, "steps": 0, "stochastic": scores, "deterministic": scores}

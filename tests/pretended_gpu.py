@@ -102,9 +102,7 @@ class PretendedGPU:
 def capture(update: Update) -> None:
     """From its next step on, an update that was made for a CPU is compiled and captured as one for a GPU is."""
     parts = update._losses, update._apply = CompiledPart(update.losses), CompiledPart(update._clip_and_update)
-    update._run_step = GraphedStep(
-        update._one_step, GPU, snapshot=update._undo_point, parts=parts, purpose="training"
-    )
+    update._run_step = GraphedStep(update._one_step, GPU, snapshot=update._undo_point, parts=parts, purpose="training")
 
 
 class _Stream:

@@ -12,22 +12,22 @@ from filming import no_opengl, painted
 import himatch as hm
 from himatch.errors import HimatchError, HimatchWarning
 from himatch.quickstart import stages
-from himatch.training import loop
+from himatch.training.update import Update
 
 
 def test_quickstart_interrupted_continued_and_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step, done = loop.Engine._one_step, 0
+    step, done = Update._one_step, 0
 
-    def signalled(self: loop.Engine) -> None:
+    def signalled(self: Update) -> None:
         nonlocal done
         step(self)
         done += 1
         if done == 2:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(loop.Engine, "_one_step", signalled)
+    monkeypatch.setattr(Update, "_one_step", signalled)
     rates: list[float] = []
 
     @contextmanager

@@ -1,6 +1,6 @@
 """Everything that can be wrong with what a user hands over.
 
-A message is one line that says what is wrong, where, and how to mend it. The command line prints it and exits
+A message is one line that says what is wrong, where, and how to correct it. The command line prints it and exits
 with code 2; in Python it is an ordinary ``ValueError``.
 """
 

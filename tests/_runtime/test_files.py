@@ -9,7 +9,17 @@ import pytest
 from command_line import Run, assert_refused
 
 import himatch as hm
-from himatch._runtime.files import add_row, check_picture, check_target, new_file, new_folder, read_rows, write_json
+from himatch._runtime.files import (
+    add_row,
+    check_picture,
+    check_target,
+    entry,
+    new_file,
+    new_folder,
+    read_json,
+    read_rows,
+    write_json,
+)
 from himatch.errors import DataError
 
 
@@ -33,7 +43,7 @@ def test_a_path_below_a_file(file: Path, below: str) -> None:
     assert file.read_text() == "mine"
 
 
-def test_what_goes_wrong_in_the_block_is_told_and_not_what_goes_wrong_in_tidying(tmp_path: Path) -> None:
+def test_what_goes_wrong_in_the_block_is_said_and_not_what_goes_wrong_in_tidying(tmp_path: Path) -> None:
     def interfere() -> None:
         with new_file(tmp_path / "made" / "x") as partial:
             partial.parent.rmdir()
@@ -156,3 +166,29 @@ def test_rows_that_a_crash_cut_short_are_dropped(tmp_path: Path) -> None:
         assert read_rows(rows) == [{"step": 1}]
     with pytest.raises(DataError, match="cannot be written, it is a folder"):
         add_row(tmp_path, {"step": 1})
+
+
+# -- what a JSON file must hold ------------------------------------------------------------------------------------
+
+
+def test_entries_of_json_are_checked(tmp_path: Path) -> None:
+    content = {"task": {"name": "arm", "horizon": 3}, "seeds": [0, 1], "flag": True}
+    assert entry(content, str, "here", "task", "name") == "arm"
+    assert entry(content, int, "here", "seeds", 1) == 1
+    assert entry(content, float, "here", "task", "horizon") == 3.0
+    assert entry(content, bool, "here", "flag") is True
+    for kind, keys, reason in (
+        (str, ("task", "env"), "no task.env in it"),
+        (int, ("seeds", 2), r"no seeds\.2 in it"),
+        (str, ("seeds", 0), r"seeds\.0 is int, not str"),
+        (int, ("flag",), "flag is bool, not int"),
+        (float, ("flag",), "flag is bool, not float"),
+        (str, ("task", "name", "first"), "no task.name.first in it"),
+    ):
+        with pytest.raises(DataError, match=rf"^here: cannot be read, the file is damaged .*\({reason}\)$"):
+            entry(content, kind, "here", *keys)
+    (tmp_path / "list.json").write_text("[1]")
+    with pytest.raises(DataError, match=r"list\.json: cannot be read.*a JSON object was expected, not list"):
+        read_json(tmp_path / "list.json")
+    with pytest.raises(DataError, match=r"none\.json is missing"):
+        read_json(tmp_path / "none.json")

@@ -74,9 +74,7 @@ def test_on_a_cpu_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
         snapshots.append(counter.snapshot())
         return snapshots[-1]
 
-    step = make_step(
-        counter.step, torch.device("cpu"), snapshot=snapshot, parts=(counter.triple,), purpose="tests"
-    )
+    step = make_step(counter.step, torch.device("cpu"), snapshot=snapshot, parts=(counter.triple,), purpose="tests")
     check(counter, step)
     assert step == counter.step  # nothing around it
     assert not snapshots

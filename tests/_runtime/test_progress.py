@@ -72,7 +72,7 @@ def test_a_file_instead_of_a_terminal_gets_a_line_now_and_then(monkeypatch: pyte
     ("rate", "said"),
     [(1234.5, "1,234 jobs/s"), (2.25, "2.2 jobs/s"), (0.5, "30 jobs/min"), (0.001, "3.6 jobs/h"), (0, "")],
 )
-def test_slow_work_is_told_per_minute_or_per_hour(rate: float, said: str) -> None:
+def test_slow_work_is_shown_per_minute_or_per_hour(rate: float, said: str) -> None:
     assert speed(rate, "jobs") == said
 
 

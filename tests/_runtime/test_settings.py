@@ -50,7 +50,10 @@ def test_a_whole_number_may_be_written_as_a_float() -> None:
         (lambda: configure("cpu", hm.DT(), width="16"), "width must be a whole number, got '16'"),
         (lambda: configure("cpu", hm.DT(), layers=True), "layers must be a whole number, got True"),
         (lambda: configure("cpu", hm.DT(), learning_rate="1e-3"), "learning_rate must be a number, got '1e-3'"),
-        (lambda: configure("cpu", hm.DT(), batch_size=np.ones((9, 9))), r"batch_size must be a whole number, got array\(\[\[1"),
+        (
+            lambda: configure("cpu", hm.DT(), batch_size=np.ones((9, 9))),
+            r"batch_size must be a whole number, got array\(\[\[1",
+        ),
         (lambda: hm.CDT(bins=3.5), "bins must be a whole number"),
         (lambda: hm.DT(gamma=None), "gamma must be a number, got None"),
         (lambda: hm.BDT(literal="no"), "literal must be True or False, got 'no'"),

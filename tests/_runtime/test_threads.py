@@ -22,7 +22,7 @@ def cores() -> Iterator[None]:
 
 @pytest.fixture
 def workers() -> Iterator[list[Worker]]:
-    """Threads that do what they are told, one thing after another."""
+    """Threads that do what they are given, one thing after another."""
     with ExitStack() as stack:
         pools = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(2)]
         yield [lambda task, pool=pool: pool.submit(task).result() for pool in pools]  # type: ignore[misc]

@@ -45,12 +45,12 @@ def test_a_held_out_episode_and_another_feature(trained: Path, run: Run) -> None
     assert "bdt on hopper, reward" in out
 
 
-def test_what_was_asked_of_an_episode_as_a_whole_and_what_was_reached(trained: Path, run: Run, tmp_path: Path) -> None:
+def test_the_target_of_a_whole_episode_and_what_was_reached(trained: Path, run: Run, tmp_path: Path) -> None:
     for target, what in (("return(50)", "total x_velocity"), ("goal(2)", "last x_velocity")):
         picture = tmp_path / "whole.png"
         code, out, _ = run("match", trained / "run", "--target", target, "--episodes", 2, "--plot", picture)
         assert code == 0
-        assert f"asked for {target[:-1].partition('(')[2]}" in out.partition(what)[2]
+        assert f"target {target[:-1].partition('(')[2]}" in out.partition(what)[2]
         assert "sum of rewards" in out
         assert picture.stat().st_size > 1000
         picture.unlink()
@@ -123,7 +123,7 @@ def test_evaluate_targets_of_a_file_shifts_and_gaussians(trained: Path, run: Run
         (("--target", "joint(normal(1,1),normal(2,1))"), "describes 2 features"),
         (("--target", "normal(2,0.3)", "--feature", "moon"), "moon"),
         (("--target", "normal(2,0.3)", "--env", "NoSuchEnv-v0"), "NoSuchEnv"),
-        (("--target", "normal(2,0.3)", "--temperature", 0.5), "acts without chance"),
+        (("--target", "normal(2,0.3)", "--temperature", 0.5), "is a deterministic policy; --temperature"),
     ],
 )
 def test_mistakes_are_one_line(trained: Path, run: Run, arguments: tuple[object, ...], message: str) -> None:
@@ -134,13 +134,13 @@ def test_mistakes_are_one_line(trained: Path, run: Run, arguments: tuple[object,
 
 
 def test_a_temperature(run: Run) -> None:
-    """The pretrained cheetah acts by chance, always the same, unless something else is asked for."""
-    asked = ("match", "halfcheetah-cdt", "--target", "normal(5,1)", "--episodes", 1)
-    _, usual, _ = run(*asked)
-    _, again, _ = run(*asked)
-    _, middle, _ = run(*asked, "--temperature", 0)
-    assert usual == again != middle
-    code, _, err = run(*asked, "--temperature", -1)
+    """The pretrained cheetah has a stochastic policy; sampled actions are the same unless the temperature differs."""
+    command = ("match", "halfcheetah-cdt", "--target", "normal(5,1)", "--episodes", 1)
+    _, usual, _ = run(*command)
+    _, again, _ = run(*command)
+    _, mean, _ = run(*command, "--temperature", 0)
+    assert usual == again != mean
+    code, _, err = run(*command, "--temperature", -1)
     assert (code, "must be 0 or more" in err) == (2, True)
 
 

@@ -61,14 +61,14 @@ def replaying(episodes: list[hm.Trajectory]) -> type[Player]:
     return Replay
 
 
-def test_a_perfect_replay_scores_zero_and_a_deaf_policy_does_not(
+def test_a_perfect_replay_scores_zero_and_an_untrained_policy_does_not(
     policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rollout i of ``match`` starts from the evaluation seed i, and so did the episodes that are replayed."""
     episodes = fallen_hoppers(range(EVALUATION_SEED, EVALUATION_SEED + 3))
     alone = hm.demo(episodes[0])
     pooled = Samples(np.concatenate([e.observations[:, [5]] for e in episodes]))
-    deaf = policy.match(pooled, episodes=3)
+    unrelated = policy.match(pooled, episodes=3)
     for target, count in ((alone, 1), (pooled, 3)):
         monkeypatch.setattr(matching, "Player", replaying(episodes[:count]))
         result = policy.match(target, episodes=count)
@@ -80,7 +80,7 @@ def test_a_perfect_replay_scores_zero_and_a_deaf_policy_does_not(
         shifted = policy.match(Shifted(target, 3), episodes=count)
         edge = 3 * policy.reference().context.bins.widths[0]
         assert 0.5 * edge < shifted.w1 < 1.01 * edge
-    assert deaf.w1 > 0.1
+    assert unrelated.w1 > 0.1
 
 
 def test_w1_and_energy_are_scipys_on_bin_centres(policy: Policy, data: hm.TrajectoryDataset) -> None:
@@ -210,7 +210,7 @@ def test_plotting(policy: Policy, data: hm.TrajectoryDataset, tmp_path: Path) ->
             result.plot(tmp_path / name)
 
 
-# -- what is told of it afterwards ------------------------------------------------------------------------------
+# -- results as data --------------------------------------------------------------------------------------------
 
 
 def test_results_and_evaluations_as_plain_numbers(policy: Policy, data: hm.TrajectoryDataset) -> None:

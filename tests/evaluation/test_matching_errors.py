@@ -109,8 +109,8 @@ def test_a_target_outside_the_data_is_noted_once(
     policy = untrained(method, data, tmp_path, seeds=(0, 1))
     with pytest.warns(HimatchWarning, match=message) as caught:
         result = policy.match(target, episodes=2)
-    told = [str(warning.message) for warning in caught]
-    assert len([text for text in told if "beyond the bins" not in text and "ended after" not in text]) == 1
+    said = [str(warning.message) for warning in caught]
+    assert len([text for text in said if "beyond the bins" not in text and "ended after" not in text]) == 1
     assert result.outside > 0
 
 
@@ -184,7 +184,7 @@ def test_normalizers_that_miss_something_are_one_line(tmp_path: Path) -> None:
     whole = read_tensors(path)
     for missing in ("familiar.to", "state_mean"):
         write_tensors(path, {name: tensor for name, tensor in whole.items() if name != missing})
-        with pytest.raises(HimatchError, match=r"normalizers\.safetensors: incomplete or from another version"):
+        with pytest.raises(HimatchError, match=r"run: its normalizers are incomplete or from another version"):
             hm.load(tmp_path / "run")
 
 

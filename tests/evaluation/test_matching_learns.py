@@ -1,4 +1,4 @@
-"""End to end on an environment of one's own: who listens matches fast and slow targets, and who does not does not."""
+"""End to end on an environment of one's own: who uses its conditioning matches fast and slow targets, others do not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS, TOP = 25, 4.0
 
 
 class Belt(gymnasium.Env[np.ndarray, np.ndarray]):
-    """A belt that runs at the speed it is told; it stands still at first and shakes a little."""
+    """A belt that runs at the speed of its action; it stands still at first and shakes a little."""
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,), np.float64)
     action_space = gymnasium.spaces.Box(-1, 1, (1,), np.float32)
@@ -77,17 +77,19 @@ def matches(policy: Policy, baseline: Policy) -> bool:
     return bool((distances(policy) < distances(baseline) / 2).all())
 
 
-def test_a_policy_that_listens_matches_and_a_deaf_one_does_not(policies: dict[str, Policy]) -> None:
+def test_a_policy_that_uses_its_conditioning_matches_and_one_that_ignores_it_does_not(
+    policies: dict[str, Policy],
+) -> None:
     cdt, bc = policies["cdt"], policies["bc"]
     assert distances(bc).min() > 0.8  # one speed for everybody cannot be near both
     assert matches(cdt, bc)
     for conditioning in ("remaining", "planned"):
         assert (distances(cdt, conditioning=conditioning) < distances(bc) / 2).all()
-    deaf = hm.load(cdt.folder)
-    assert deaf.agent.policy.embed_z is not None
+    ignoring = hm.load(cdt.folder)
+    assert ignoring.agent.policy.embed_z is not None
     with torch.no_grad():
-        deaf.agent.policy.embed_z.weight.zero_()
-    assert not matches(deaf, bc)
+        ignoring.agent.policy.embed_z.weight.zero_()
+    assert not matches(ignoring, bc)
     assert not matches(bc, bc)
 
 
@@ -114,11 +116,11 @@ def test_environments_that_are_not_registered(policies: dict[str, Policy]) -> No
 
 def test_a_score_without_an_environment(policies: dict[str, Policy]) -> None:
     held_out = [FAST, SLOW, episode(2.0, 1002)]
-    told, blind = policies["cdt"].score(held_out), policies["bc"].score(held_out)
-    assert told["action_error"].shape == told["sensitivity"].shape == (1,)
-    assert told["sensitivity"][0] > 2.0
-    assert blind["sensitivity"][0] == 1.0
-    assert told["action_error"][0] == pytest.approx(policies["cdt"].action_error(held_out)[0])
-    assert np.isnan(policies["cdt"].score(held_out[:1])["sensitivity"][0])  # there is no other episode to be told
+    conditioned, unconditioned = policies["cdt"].score(held_out), policies["bc"].score(held_out)
+    assert conditioned["action_error"].shape == conditioned["sensitivity"].shape == (1,)
+    assert conditioned["sensitivity"][0] > 2.0
+    assert unconditioned["sensitivity"][0] == 1.0
+    assert conditioned["action_error"][0] == pytest.approx(policies["cdt"].action_error(held_out)[0])
+    assert np.isnan(policies["cdt"].score(held_out[:1])["sensitivity"][0])  # there is no other episode to condition on
     with pytest.raises(hm.HimatchError, match="list of episodes"):
         policies["cdt"].score([])

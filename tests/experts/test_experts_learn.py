@@ -11,8 +11,8 @@ import torch
 import himatch as hm
 from himatch.experts.run import AgentSpec
 from himatch.experts.sac import SACConfig
-from himatch.experts.selection import Candidate, Run, mean_return, roll_out
-from himatch.experts.training import train_experts
+from himatch.experts.selection import Candidate, ExpertRun, mean_return, roll_out
+from himatch.experts.trainer import train_experts
 
 QUICK = SACConfig(
     hidden=(32, 32),
@@ -37,8 +37,10 @@ def scores(candidates: list[Candidate]) -> list[float]:
 
 
 def test_two_agents_learn_to_reach_the_goal(point_mass: Path, tmp_path: Path) -> None:
-    folder = train_experts(AGENTS, tmp_path, steps=2000, config=QUICK, looks=10, device="cpu", threads=1, quiet=True)
-    opened = Run(folder)
+    folder = train_experts(
+        AGENTS, tmp_path, steps=2000, config=QUICK, snapshots=10, device="cpu", threads=1, quiet=True
+    )
+    opened = ExpertRun(folder)
     trained = [opened.load(agent, opened.rows[-1]) for agent in range(2)]
     nobody = [replace(c, weights={k: torch.zeros_like(v) for k, v in c.weights.items()}) for c in trained]
     # Standing still or moving at random earns 4 of 20, going straight to the goal 18.

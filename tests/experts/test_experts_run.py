@@ -12,11 +12,11 @@ import torch
 from command_line import Run, assert_refused
 from safetensors.torch import load_file, save_file
 
-from himatch.experts import training
+from himatch.experts import trainer
+from himatch.experts.collector import Collector
 from himatch.experts.run import AgentSpec
 from himatch.experts.sac import SAC, SACConfig, chosen_agents
-from himatch.experts.stage import Stage
-from himatch.experts.training import train_experts
+from himatch.experts.trainer import train_experts
 
 Steps = list[tuple[bool, int]]
 
@@ -26,7 +26,7 @@ MIXED = [AgentSpec("point", 0), AgentSpec("point", 1), AgentSpec("plane", 0)]
 
 
 def train(out: Path, steps: int = 60, agents: list[AgentSpec] = MIXED, **settings: Any) -> dict[str, torch.Tensor]:
-    given = {"config": TINY, "looks": 10, "device": "cpu", "threads": 1, "quiet": True, **settings}
+    given = {"config": TINY, "snapshots": 10, "device": "cpu", "threads": 1, "quiet": True, **settings}
     return load_file(train_experts(agents, out, steps=steps, **given) / "training.safetensors")
 
 
@@ -36,21 +36,21 @@ def rows(out: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def stepped(monkeypatch: pytest.MonkeyPatch) -> Steps:
-    """What every step of a stage was: at random or not, and its updates."""
+    """What every step of a collector was: at random or not, and its updates."""
     seen: Steps = []
-    step = Stage.step
+    step = Collector.step
 
-    def noted(self: Stage, *, at_random: bool, updates: int) -> None:
+    def noted(self: Collector, *, at_random: bool, updates: int) -> None:
         seen.append((at_random, updates))
         step(self, at_random=at_random, updates=updates)
 
-    monkeypatch.setattr(Stage, "step", noted)
+    monkeypatch.setattr(Collector, "step", noted)
     return seen
 
 
 def signal_after(count: int, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Send SIGINT to this process after some calls."""
-    owner = SAC if method == "update" else Stage
+    owner = SAC if method == "update" else Collector
     real, done = getattr(owner, method), 0
 
     def signalled(self: Any, **settings: Any) -> None:
@@ -120,7 +120,7 @@ def test_refilling_is_limited(
     config = SACConfig(hidden=(8,), copies=4, updates=1, batch_size=8, memory=memory, first=20)
     train(tmp_path / "run", steps=80, agents=MIXED[:1], config=config)
     stepped.clear()
-    monkeypatch.setattr(training, "REFILL", limit)
+    monkeypatch.setattr(trainer, "REFILL", limit)
     train(tmp_path / "run", steps=84, agents=MIXED[:1], config=config, resume=True)
     assert stepped == [(False, 0)] * rounds + [(False, 1)]
 

@@ -13,31 +13,31 @@ from torch.distributions import Normal, TanhTransform, TransformedDistribution
 from torch.nn import functional
 
 from himatch._runtime.graphs import GraphedStep
-from himatch.experts.networks import Actor, Critics, Widths, initialize
-from himatch.experts.replay import Experience, Replay
+from himatch.experts.networks import Actor, Critics, NetworkDims, initialize
+from himatch.experts.replay_buffer import Experience, ReplayBuffer
 from himatch.experts.sac import SAC, SACConfig, chosen_agents
 
 CPU = torch.device("cpu")
-WIDTHS = Widths(5, 3, (16, 16))
+DIMS = NetworkDims(5, 3, (16, 16))
 ACTIONS = (1, 3)  # the first agent has one action coordinate, two are padding
 SMALL = SACConfig(hidden=(16, 16), copies=2, batch_size=8, memory=64, first=8, learning_rate=1e-2, discount=0.9)
 
 
 def actor(seed: int = 0) -> Actor:
-    made = Actor(ACTIONS, WIDTHS)
-    initialize(made, Critics(2, WIDTHS), (seed, seed + 1))
+    made = Actor(ACTIONS, DIMS)
+    initialize(made, Critics(2, DIMS), (seed, seed + 1))
     return made
 
 
 def some_experience(agents: int = 2, batch: int = 8, seed: int = 0) -> Experience:
-    width = some(2, agents, batch, WIDTHS.observation, seed=seed)
-    actions = torch.tanh(some(agents, batch, WIDTHS.action, seed=seed + 1))
+    width = some(2, agents, batch, DIMS.observation, seed=seed)
+    actions = torch.tanh(some(agents, batch, DIMS.action, seed=seed + 1))
     ended = (some(agents, batch, seed=seed + 3) > 1.0).float()
     return Experience(width[0], actions, some(agents, batch, seed=seed + 2), width[1], ended)
 
 
 def make(seeds: tuple[int, ...] = (3, 4), config: SACConfig = SMALL, actions: tuple[int, ...] = ACTIONS) -> SAC:
-    return SAC(config, WIDTHS, actions, seeds, CPU)
+    return SAC(config, DIMS, actions, seeds, CPU)
 
 
 # -- the actor ------------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def lived(step: int, agents: int = 2, copies: int = 3) -> Experience:
 
 
 def test_memory_is_a_ring_of_each_agents_own() -> None:
-    replay = Replay(5, 2, 3, 4, 2, CPU)
+    replay = ReplayBuffer(5, 2, 3, 4, 2, CPU)
     for step in range(13):
         replay.add(lived(step))
         kept = range(max(0, step - 4), step + 1)

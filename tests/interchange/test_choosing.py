@@ -17,13 +17,13 @@ import himatch as hm
 from himatch._runtime.tensors import read_tensors, write_tensors
 from himatch.errors import HimatchError
 from himatch.evaluation import match as matching
-from himatch.evaluation import temperature
-from himatch.evaluation.temperature import some_episodes, training_scores
 from himatch.interchange.bundle import bundle
 from himatch.interchange.card import _facts
 from himatch.interchange.choice import choose_seed, episode_values, training_targets
 from himatch.models import find_model
 from himatch.policy import TEMPERATURE
+from himatch.rehearsal import temperature
+from himatch.rehearsal.temperature import some_episodes, training_scores
 from himatch.rollout import Player, Rollouts
 from himatch.simulation import Simulator
 from himatch.statistics.aggregators import Histogram
@@ -88,7 +88,7 @@ def test_a_seed_that_falls_over_loses(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_temperature_at_which_it_falls_loses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pretrained policy with a Gaussian head: far too much chance and it stays where it began."""
+    """A pretrained policy with a Gaussian head: far too much noise and it stays where it began."""
     monkeypatch.setattr(temperature, "GROUP", 1)
     monkeypatch.setattr(temperature, "ROLLOUTS", 1)
     monkeypatch.setattr(temperature, "TEMPERATURES", (20.0, 0.7))
@@ -99,7 +99,9 @@ def test_a_temperature_at_which_it_falls_loses(tmp_path: Path, monkeypatch: pyte
     assert "at temperature 0.7, the best of 20: " in choice.rule
 
 
-def test_what_is_chosen_by_starts_elsewhere_than_evaluation(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_on_training_episodes_start_elsewhere_than_evaluation(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     starts: list[int] = []
     roll_out = matching.roll_out
 
@@ -129,7 +131,7 @@ def test_a_bundle_keeps_its_temperature(data: hm.TrajectoryDataset, tmp_path: Pa
     assert (named.seeds, named.temperature) == ((1,), TEMPERATURE)
 
 
-def test_a_bundle_tells_how_its_seed_was_chosen(trained: Path, run: Run, tmp_path: Path) -> None:
+def test_a_bundle_says_how_its_seed_was_chosen(trained: Path, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "models" / "fallen"
     code, printed, err = run("models", "bundle", trained / "cdt", "--out", out, "--episodes", 1)
     assert code == 0, err
@@ -137,18 +139,18 @@ def test_a_bundle_tells_how_its_seed_was_chosen(trained: Path, run: Run, tmp_pat
     scores = {int(seed): score for seed, score in facts["scores"].items()}
     best = min(scores, key=lambda seed: scores[seed])
     assert (facts["seeds"], sorted(scores), hm.load(out).seeds) == ([0, 1, 2], [0, 1, 2], (best,))
-    told = f"seed {best} out of 3, chosen by mean W1 to 15 training episodes, 5 rollouts each (0: {scores[0]:.4g}, "
-    assert told in printed
-    assert f"fallen: {told}" in run("models", "list", out.parent)[1]
-    assert f"- `fallen`: {told}" in run("models", "list", out.parent, "--markdown")[1]
-    assert _facts(hm.load(out))["seeds"].startswith(told)
+    said = f"seed {best} out of 3, chosen by mean W1 to 15 training episodes, 5 rollouts each (0: {scores[0]:.4g}, "
+    assert said in printed
+    assert f"fallen: {said}" in run("models", "list", out.parent)[1]
+    assert f"- `fallen`: {said}" in run("models", "list", out.parent, "--markdown")[1]
+    assert _facts(hm.load(out))["seeds"].startswith(said)
     # Held-out episodes have no say.
     bare = Path(shutil.copytree(trained / "cdt", tmp_path / "bare", ignore=shutil.ignore_patterns("held_out")))
     assert choose_seed(hm.load(bare)).scores == scores
 
 
-def test_a_seed_that_was_asked_for(trained: Path, run: Run, tmp_path: Path) -> None:
-    out = tmp_path / "asked"
+def test_a_seed_that_was_named(trained: Path, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "named"
     code, printed, _ = run("models", "bundle", trained / "cdt", "--out", out, "--episodes", 1, "--seed", 2)
     assert (code, hm.load(out).seeds) == (0, (2,))
     assert "seed 2 out of 3, chosen by hand\n" in printed
@@ -165,16 +167,16 @@ def test_methods_that_imitate_are_judged_by_their_loss(trained: Path, run: Run, 
     assert f"seed 1 out of 3, chosen by {rule} (0: 0.4, 1: 0.2, 2: 0.3)\n" in printed
     losses = copy / "seed-2" / "metrics.jsonl"
     losses.write_text("[1]\n")
-    with pytest.raises(HimatchError, match=r"metrics.jsonl: cannot be read"):
+    with pytest.raises(HimatchError, match=r"bdt, metrics of seed 2: cannot be read"):
         bundle(copy, tmp_path / "other")
     losses.unlink()
-    with pytest.raises(HimatchError, match=r"metrics.jsonl holds no losses.*name one \(--seed\)"):
+    with pytest.raises(HimatchError, match=r"bdt holds no losses of seed 2.*name a seed \(--seed\)"):
         bundle(copy, tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
 def test_no_training_episodes_to_choose_by(trained: Path) -> None:
     policy = hm.load(trained / "cdt")
-    policy._references["x_velocity"] = hm.EpisodeReference.empty(policy.reference().context)
+    policy.add_reference(hm.EpisodeReference.empty(policy.reference().context))
     with pytest.raises(HimatchError, match=r"holds no training episodes .*\(--seed\)"):
         choose_seed(policy)

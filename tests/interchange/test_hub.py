@@ -18,6 +18,7 @@ from himatch.cli.main import parse
 from himatch.cli.train import TrainRun
 from himatch.errors import HimatchError
 from himatch.interchange.card import command, model_card
+from himatch.methods import method_spec
 from himatch.models import model_names
 from himatch.runs.hub import HubName
 from himatch.training import configure
@@ -188,17 +189,15 @@ def test_the_target_on_the_card_is_one_of_this_run(
 def test_the_command_on_the_card_makes_the_same_run(
     method: hm.methods.Method, settings: dict[str, object], hopper: hm.TrajectoryDataset, tmp_path: Path
 ) -> None:
-    from himatch.methods.paper import method_spec
-
-    config = configure(method=method, **settings)  # type: ignore[arg-type]
+    model, train = configure(method=method, **settings)  # type: ignore[arg-type]
     description = untrained(hm.BC(), hopper, tmp_path).description
     description |= {"method": json.loads(json.dumps(method_spec(method))), "seeds": [3, 4]}
-    description |= {"model": asdict(config.model), "train": asdict(config.train)}
+    description |= {"model": asdict(model), "train": asdict(train)}
     words = shlex.split(command(description))
     assert words[:2] == ["himatch", "train"]
     parsed = parse(words[1:])
     assert isinstance(parsed, TrainRun)
     assert parsed.make_method() == method
     assert parsed.preset is not None
-    assert configure(parsed.preset, method, **parsed.overrides) == config
+    assert configure(parsed.preset, method, **parsed.overrides) == (model, train)
     assert (parsed.settings.seed, parsed.settings.seeds, parsed.split, parsed.data.task) == (3, 2, "none", "hopper")

@@ -51,7 +51,7 @@ def their_actions(
     mean, std = (torch.tensor(x) for x in normalization())
     states, actions = (torch.from_numpy(seen) - mean) / std, torch.zeros(len(seen), 3)
     earned = np.concatenate([[0.0], np.cumsum(rewards[:-1], dtype=np.float64)])
-    told = torch.tensor((wanted - earned) / SCALE, dtype=torch.float32)[:, None]
+    returns = torch.tensor((wanted - earned) / SCALE, dtype=torch.float32)[:, None]
     for step in range(len(seen)):
         rows = torch.arange(max(0, step - N + 1), step + 1)
         pad = N - len(rows)
@@ -63,8 +63,8 @@ def their_actions(
             actions[step] = made(
                 states=padded(states[rows]),
                 actions=padded(actions[rows]),
-                rewards=padded(told[rows]),
-                returns_to_go=padded(told[rows]),
+                rewards=padded(returns[rows]),
+                returns_to_go=padded(returns[rows]),
                 timesteps=padded(rows),
                 attention_mask=padded(torch.ones(len(rows))),
             ).action_preds[0, -1]
@@ -85,8 +85,8 @@ def test_the_same_actions_step_by_step(form: str, tmp_path: Path) -> None:
     found = [controller.act(row, None if i == 0 else rewards[i - 1]) for i, row in enumerate(seen)]
     np.testing.assert_allclose(np.stack(found), expected, atol=1e-5)
     assert expected.std() > 0.1  # the comparison is of something
-    deaf = their_actions(made, seen, 0 * rewards, 700.0)
-    assert np.abs(deaf - expected).max() > 1e-3  # and returns matter in it
+    unearned = their_actions(made, seen, 0 * rewards, 700.0)
+    assert np.abs(unearned - expected).max() > 1e-3  # and returns matter in it
 
 
 @pytest.fixture

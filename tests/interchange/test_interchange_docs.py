@@ -83,7 +83,9 @@ def test_the_loop_imitates_as_the_controller(tmp_path: Path, monkeypatch: pytest
         np.testing.assert_allclose(action, controller.act(observation), atol=1e-4)
 
 
-def test_the_loop_is_told_a_distribution_as_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loop_is_conditioned_on_a_distribution_as_the_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     data = hm.load_dataset(fallen_hoppers(range(8), 0.3), "hopper")
     policy = hm.train(hm.CDT("x_velocity"), data, out="runs/cdt", preset="cpu", steps=2, layers=1, quiet=True)

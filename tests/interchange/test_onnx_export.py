@@ -38,7 +38,7 @@ METHODS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
 
 
 def test_every_method_is_here() -> None:
-    assert {method.name for method, _ in METHODS.values()} == set(hm.policy.METHODS)
+    assert {method.name for method, _ in METHODS.values()} == set(hm.methods.METHODS)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -61,11 +61,11 @@ def session_of(path: Path) -> Any:
 
 
 def robot(session: Any) -> Callable[[int, dict[str, NDArray[np.float32]]], NDArray[np.float32]]:
-    """A loop that knows nothing but the file: rows shift, the newest comes last."""
+    """A loop that knows nothing but the file: rows shift, the present one comes last."""
     windows = {i.name: np.full((1, *i.shape[1:]), 7, np.float32) for i in session.get_inputs() if i.name != "step"}
 
-    def act(step: int, newest: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:
-        for name, row in newest.items():
+    def act(step: int, present: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:
+        for name, row in present.items():
             if name == "target_states":
                 windows[name][0] = row
             else:
@@ -80,7 +80,7 @@ def robot(session: Any) -> Callable[[int, dict[str, NDArray[np.float32]]], NDArr
 
 @pytest.mark.parametrize("name", ["bc", "dt", "cdt", "bdt literal", "dt-ae", "meta-bc", "focal"])
 def test_onnxruntime_acts_as_the_controller(name: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
-    """The controller keeps its own context and computes the newest step alone: nothing here is shared with the file."""
+    """The controller keeps its own context and computes the last token alone: nothing here is shared with the file."""
     method, form = METHODS[name]
     policy = untrained(method, hopper, tmp_path, seeds=(2, 7), **form)
     pytest.importorskip("onnxscript")
@@ -89,21 +89,21 @@ def test_onnxruntime_acts_as_the_controller(name: str, hopper: hm.TrajectoryData
     assert found.kept is None
     act = robot(session_of(tmp_path / "policy.onnx"))
     target, rng = hopper[5], np.random.default_rng(0)
-    policy.temperature = 0.0  # the file gives the middle action
+    policy.temperature = 0.0  # the file gives the mean action
     controller = policy.controller(target, seed=7)
     for _ in range(2):  # the second episode finds the first one's rows in the windows
         controller.reset()
         for step in range(2 * policy.context + 2):
-            newest = {"states": rng.normal(size=11).astype(np.float32)}
+            present = {"states": rng.normal(size=11).astype(np.float32)}
             if isinstance(policy.statistic, hm.InformationStatistic):
-                newest["z"] = policy.statistic(target)[min(step, len(target) - 1)]
+                present["z"] = policy.statistic(target)[min(step, len(target) - 1)]
             elif name in ("meta-bc", "focal"):
-                newest["z"] = policy.only(7).embed([target])[0, 0].numpy()
-            elif isinstance(policy.statistic, hm.LearnedStatistic):
+                present["z"] = policy.only(7).embed([target])[0, 0].numpy()
+            elif policy.agent.codes_of_states:
                 first = max(step - policy.context + 1, 0) if method.literal else step  # type: ignore[attr-defined]
                 count = session_shape(policy, "target_states")[0]
-                newest["target_states"] = target.observations[first : first + count]
-            np.testing.assert_allclose(act(step, newest), controller.act(newest["states"]), atol=1e-4)
+                present["target_states"] = target.observations[first : first + count]
+            np.testing.assert_allclose(act(step, present), controller.act(present["states"]), atol=1e-4)
 
 
 def session_shape(policy: hm.Policy, name: str) -> tuple[int, ...]:

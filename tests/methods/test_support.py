@@ -67,7 +67,9 @@ def test_past_the_longest_training_episode_its_last_part_holds() -> None:
     rng, lengths = np.random.default_rng(3), [7, 9]
     normalizers = fitted(histograms(rng, lengths), lengths)
     z = torch.from_numpy(histograms(rng, [1]))[0]
-    torch.testing.assert_close(normalizers.clipped_z(z, torch.tensor([39])), normalizers.clipped_z(z, torch.tensor([8])))
+    torch.testing.assert_close(
+        normalizers.clipped_z(z, torch.tensor([39])), normalizers.clipped_z(z, torch.tensor([8]))
+    )
 
 
 def test_nothing_is_read_back_from_the_device() -> None:

@@ -43,7 +43,7 @@ def test_what_comes_with_himatch_is_small_and_has_cards() -> None:
 
 
 @pytest.mark.parametrize(("name", "slow", "fast"), [("halfcheetah-cdt", 4.0, 10.5), ("walker2d-cdt", 1.5, 3.1)])
-def test_a_model_does_as_it_is_told(name: str, slow: float, fast: float) -> None:
+def test_a_model_uses_its_conditioning(name: str, slow: float, fast: float) -> None:
     policy, rng = hm.load(name), np.random.default_rng(0)
     asked = [rng.normal(mean, 0.5, 200) for mean in (slow, fast)]
     results = policy.match_all(asked, episodes=2, threads=1)

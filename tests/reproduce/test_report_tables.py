@@ -281,7 +281,10 @@ def test_training_for_longer_is_a_row_of_its_own() -> None:
 def test_a_stochastic_policy_is_a_row_of_its_own() -> None:
     kind = ("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out())
     (table,) = build_tables([job(*kind, head="gaussian"), job(*kind)])
-    assert [row.name for row in table.methods if not row.is_missing] == ["Categorical DT", "Categorical DT, by chance"]
+    assert [row.name for row in table.methods if not row.is_missing] == [
+        "Categorical DT",
+        "Categorical DT, sampled actions",
+    ]
 
 
 def test_tasks_of_the_users_own_get_columns() -> None:

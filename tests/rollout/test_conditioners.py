@@ -1,7 +1,8 @@
-"""What the policy is told: nominal and remaining against definitions written out in NumPy, and demonstrations."""
+"""Conditioners: nominal and remaining against definitions written out in NumPy, and demonstrations."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,10 +15,17 @@ from hypothesis.extra.numpy import arrays
 
 import himatch as hm
 from himatch.errors import TargetError
-from himatch.rollout import Conditioning, Feed, make_feed
+from himatch.methods import Method
+from himatch.methods.base import Conditioner
+from himatch.methods.batch import Dims
+from himatch.methods.normalizers import Normalizers
+from himatch.networks.transformer import ModelConfig
+from himatch.rollout import Conditioning, make_conditioner
+from himatch.runs.folder import RunFolder
+from himatch.runs.run import Run
 from himatch.statistics.aggregators import BestTask, DiscountedSum, FinalValue, Histogram, Moments
 from himatch.statistics.features import resolve_feature
-from himatch.statistics.information import InformationStatistic
+from himatch.statistics.information import InformationStatistic, Statistic
 from himatch.targets import Context, Samples, Target
 
 FEATURE = resolve_feature("x_velocity", hm.get_task("hopper"))
@@ -55,42 +63,53 @@ def clock(step: int) -> torch.Tensor:
     return torch.tensor([[step]])
 
 
-def feed_of(
+def made(
+    conditioning: Conditioning,
+    method: Method,
+    targets: Sequence[Target],
+    numbers: np.ndarray,
+    statistic: Statistic | None = None,
+    frame: Context | None = None,
+) -> Conditioner:
+    """The conditioner of a policy that nobody trained, as rollouts make it."""
+    hopper, one = hm.get_task("hopper"), torch.ones(())
+    known = method.statistic(hopper) if statistic is None else statistic
+    agent = method.build(ModelConfig(context=5, width=8, layers=1), Dims(11, 3, 2, 1000), (0,))
+    normalizers = Normalizers(0 * one, one, 0 * one, one, reward_std=one)
+    run = Run(RunFolder("nowhere"), {}, hopper, known, normalizers)
+    if frame is not None:
+        run.add_reference(hm.EpisodeReference.empty(frame))
+    return make_conditioner(conditioning, run, agent, targets, numbers)
+
+
+def conditioner_of(
     conditioning: Conditioning, name: str, targets: list[np.ndarray], numbers: np.ndarray | None = None
-) -> Feed:
+) -> Conditioner:
     chosen = np.zeros((1, 1), np.int64) if numbers is None else numbers
-    return make_feed(
-        conditioning,
-        InformationStatistic(FEATURE, AGGREGATORS[name]),
-        hm.CDT("x_velocity"),
-        5,
-        [Rows(target) for target in targets],
-        Context(FEATURE, BINS, 1000),
-        chosen,
-        torch.device("cpu"),
-    )
+    statistic, frame = InformationStatistic(FEATURE, AGGREGATORS[name]), Context(FEATURE, BINS, 1000)
+    return made(conditioning, hm.CDT("x_velocity"), [Rows(target) for target in targets], chosen, statistic, frame)
 
 
-def told(feed: Feed, steps: int, achieved: np.ndarray | None = None) -> np.ndarray:
+def z_of(conditioner: Conditioner, steps: int, achieved: np.ndarray | None = None) -> np.ndarray:
     """Rows ``(steps, K, B, k)``, with what each step achieved ``(steps, d)`` or ``(steps, K, B, d)`` reported."""
     rows = []
     for step in range(steps):
-        z = feed.z(clock(step))
+        z = conditioner.z(clock(step))
         assert z is not None
         rows.append(z.numpy().copy())
         if achieved is not None:
             phi = np.broadcast_to(achieved[step], (*rows[-1].shape[:2], achieved.shape[-1]))
-            feed.achieved(phi)
+            conditioner.achieved(phi)
     return np.array(rows)
 
 
-# -- open -------------------------------------------------------------------------------------------------------
+# -- nominal ----------------------------------------------------------------------------------------------------
 
 
 @every
 @given(target=values)
-def test_open_tells_the_targets_own_statistic_and_holds_its_last_row(name: str, target: np.ndarray) -> None:
-    rows = told(feed_of("nominal", name, [target]), len(target) + 4)[:, 0, 0]
+def test_nominal_is_the_targets_own_statistic_and_holds_its_last_row(name: str, target: np.ndarray) -> None:
+    rows = z_of(conditioner_of("nominal", name, [target]), len(target) + 4)[:, 0, 0]
     expected = AGGREGATORS[name](target)
     np.testing.assert_array_equal(rows[: len(target)], expected)
     np.testing.assert_array_equal(rows[len(target) :], np.repeat(expected[-1:], 4, axis=0))
@@ -104,10 +123,10 @@ def test_targets_of_different_lengths_side_by_side(name: str) -> None:
     conditionings: tuple[Conditioning, ...] = ("nominal", "remaining")
     for conditioning in conditionings[: 2 if name in ADDITIVE else 1]:
         achieved = rng.normal(size=(10, 2, 4, 1)).astype(np.float32) if conditioning == "remaining" else None
-        together = told(feed_of(conditioning, name, targets, numbers), 10, achieved)
+        together = z_of(conditioner_of(conditioning, name, targets, numbers), 10, achieved)
         for place in np.ndindex(2, 4):
             own = None if achieved is None else achieved[:, place[0], place[1]]
-            alone = told(feed_of(conditioning, name, [targets[numbers[place]]]), 10, own)
+            alone = z_of(conditioner_of(conditioning, name, [targets[numbers[place]]]), 10, own)
             np.testing.assert_array_equal(together[:, place[0], place[1]], alone[:, 0, 0])
 
 
@@ -145,8 +164,8 @@ def remaining(name: str, target: np.ndarray, achieved: np.ndarray) -> np.ndarray
 
 @additive
 @given(target=values, achieved=values)
-def test_closed_is_what_remains(name: str, target: np.ndarray, achieved: np.ndarray) -> None:
-    rows = told(feed_of("remaining", name, [target]), len(achieved), achieved)[:, 0, 0]
+def test_remaining_is_what_remains(name: str, target: np.ndarray, achieved: np.ndarray) -> None:
+    rows = z_of(conditioner_of("remaining", name, [target]), len(achieved), achieved)[:, 0, 0]
     for step, row in enumerate(rows):
         expected = remaining(name, target, achieved[:step])
         # Roots magnify the rounding of a moment that is zero.
@@ -155,78 +174,78 @@ def test_closed_is_what_remains(name: str, target: np.ndarray, achieved: np.ndar
 
 @additive
 @given(target=values)
-def test_closed_is_open_while_the_target_is_achieved(name: str, target: np.ndarray) -> None:
+def test_remaining_is_nominal_while_the_target_is_achieved(name: str, target: np.ndarray) -> None:
     steps = len(target)
-    remaining = told(feed_of("remaining", name, [target]), steps, target)
-    nominal = told(feed_of("nominal", name, [target]), steps)
+    remaining = z_of(conditioner_of("remaining", name, [target]), steps, target)
+    nominal = z_of(conditioner_of("nominal", name, [target]), steps)
     np.testing.assert_allclose(remaining, nominal, atol=2e-3 if name == "moments" else 1e-5)
 
 
 @additive
-def test_closed_is_open_over_a_whole_episode(name: str) -> None:
-    """A thousand subtractions do not pile up rounding: the last steps are told what they should be."""
+def test_remaining_is_nominal_over_a_whole_episode(name: str) -> None:
+    """A thousand subtractions do not pile up rounding: the last steps get what they should."""
     target = np.random.default_rng(0).normal(1.0, 0.5, (1000, 1)).astype(np.float32) + 3
-    remaining = told(feed_of("remaining", name, [target]), 1000, target)
-    expected = told(feed_of("nominal", name, [target]), 1000)
+    remaining = z_of(conditioner_of("remaining", name, [target]), 1000, target)
+    expected = z_of(conditioner_of("nominal", name, [target]), 1000)
     np.testing.assert_allclose(remaining[..., :2], expected[..., :2], atol=1e-4)
     np.testing.assert_allclose(remaining, expected, atol=2e-2)  # roots of third and fourth moments magnify rounding
 
 
-def test_closed_begins_anew_after_a_reset() -> None:
+def test_remaining_begins_anew_after_a_reset() -> None:
     target = np.array([[0.5], [1.5], [2.5]], np.float32)
     for name in ("histogram", "sum", "moments"):
-        feed = feed_of("remaining", name, [target])
-        first = told(feed, 3, target[::-1].copy())
-        feed.reset()
-        np.testing.assert_array_equal(told(feed, 3, target[::-1].copy()), first)
+        conditioner = conditioner_of("remaining", name, [target])
+        first = z_of(conditioner, 3, target[::-1].copy())
+        conditioner.reset()
+        np.testing.assert_array_equal(z_of(conditioner, 3, target[::-1].copy()), first)
 
 
-def test_an_exhausted_histogram_tells_the_whole_target() -> None:
+def test_an_exhausted_histogram_gives_the_whole_target() -> None:
     target = np.array([[0.5], [1.5]], np.float32)
-    rows = told(feed_of("remaining", "histogram", [target]), 4, np.array([[0.5], [1.5], [1.5], [1.5]], np.float32))
+    rows = z_of(
+        conditioner_of("remaining", "histogram", [target]), 4, np.array([[0.5], [1.5], [1.5], [1.5]], np.float32)
+    )
     np.testing.assert_allclose(rows[:, 0, 0], [[0, 0, 0.5, 0.5, 0], [0, 0, 0, 1, 0], *[[0, 0, 0.5, 0.5, 0]] * 2])
 
 
-def test_closed_histograms_of_two_features_remain_separately() -> None:
+def test_histograms_of_two_features_remain_separately() -> None:
     statistic = InformationStatistic(
         resolve_feature("x_velocity,z_velocity", hm.get_task("hopper")), Histogram(2, low=(0.0, 0.0), high=(2.0, 2.0))
     )
     target = np.array([[0.5, 0.5], [0.5, 1.5]], np.float32)
-    feed = make_feed(
+    conditioner = made(
         "remaining",
-        statistic,
         hm.CDT("x_velocity,z_velocity"),
-        5,
         [Rows(target)],
-        Context(statistic.feature, hm.Bins((0, 0), (2, 2), 2), 2),
         np.zeros((1, 1), np.int64),
-        torch.device("cpu"),
+        statistic,
+        Context(statistic.feature, hm.Bins((0, 0), (2, 2), 2), 2),
     )
-    rows = told(feed, 2, np.array([[1.5, 1.5]] * 2, np.float32))[:, 0, 0]
+    rows = z_of(conditioner, 2, np.array([[1.5, 1.5]] * 2, np.float32))[:, 0, 0]
     np.testing.assert_allclose(rows, [[1, 0, 0.5, 0.5], [1, 0, 1, 0]])
 
 
 @pytest.mark.parametrize("name", ["histogram", "sum", "moments"])
-def test_closed_needs_gamma_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remaining_needs_gamma_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(AGGREGATORS, "discounted", type(AGGREGATORS[name])(gamma=0.9))
     with pytest.raises(TargetError, match="gamma 1"):
-        feed_of("remaining", "discounted", [np.ones((3, 1), np.float32)])
+        conditioner_of("remaining", "discounted", [np.ones((3, 1), np.float32)])
 
 
 def test_a_goal_stays_what_it_is() -> None:
     goal = np.array([[3.0], [1.0], [2.0]], np.float32)
     for conditioning in ("nominal", "remaining"):
-        feed = feed_of(conditioning, "goal", [goal])  # type: ignore[arg-type]
-        np.testing.assert_array_equal(told(feed, 3, np.ones((3, 1), np.float32))[:, 0, 0], 2.0)
+        conditioner = conditioner_of(conditioning, "goal", [goal])  # type: ignore[arg-type]
+        np.testing.assert_array_equal(z_of(conditioner, 3, np.ones((3, 1), np.float32))[:, 0, 0], 2.0)
 
 
 @pytest.mark.parametrize("name", sorted(set(AGGREGATORS) - {*ADDITIVE, "goal"}))
-def test_closed_refuses_what_has_no_total(name: str) -> None:
+def test_remaining_refuses_what_has_no_total(name: str) -> None:
     kind = AGGREGATORS[name].kind
     with pytest.raises(
         TargetError, match=f"^remaining conditioning takes .* statistic '{kind}' has none; use nominal$"
     ):
-        feed_of("remaining", name, [np.ones((3, 1), np.float32)])
+        conditioner_of("remaining", name, [np.ones((3, 1), np.float32)])
 
 
 @dataclass(frozen=True)
@@ -252,11 +271,13 @@ class Signs:
         return self.of_total(rest, np.arange(len(phi), 0, -1)[:, None]).astype(np.float32)
 
 
-def test_closed_asks_an_aggregator_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remaining_uses_an_aggregator_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(AGGREGATORS, "own", Signs())
     target = np.array([[1.0], [-1.0], [1.0], [0.0]], np.float32)
-    rows = told(feed_of("remaining", "own", [target]), 5, np.array([[-1], [-1], [1], [1], [1]], np.float32))[:, 0, 0]
-    whole = [0.5, 0.25]  # told again once nothing is left
+    rows = z_of(conditioner_of("remaining", "own", [target]), 5, np.array([[-1], [-1], [1], [1], [1]], np.float32))[
+        :, 0, 0
+    ]
+    whole = [0.5, 0.25]  # given again once nothing is left
     np.testing.assert_allclose(rows, [whole, [2 / 3, 0.0], [1.0, -0.5], [1.0, -1.0], whole], atol=1e-6)
 
 
@@ -267,10 +288,10 @@ def test_closed_asks_an_aggregator_of_ones_own(monkeypatch: pytest.MonkeyPatch) 
 @additive
 @given(data=st.data())
 def test_each_rollout_by_its_own_clock(name: str, conditioning: Conditioning, data: st.DataObject) -> None:
-    """Begun again one by one, every rollout is told what it would be told alone."""
+    """Begun again one by one, every rollout gets the z that it would get alone."""
     targets = [data.draw(values) for _ in range(3)]
-    together = feed_of(conditioning, name, targets, np.arange(3)[None])
-    alone = [feed_of(conditioning, name, [target]) for target in targets]
+    together = conditioner_of(conditioning, name, targets, np.arange(3)[None])
+    alone = [conditioner_of(conditioning, name, [target]) for target in targets]
     steps = np.zeros(3, np.int64)
     for _ in range(12):
         begun = np.flatnonzero(data.draw(st.tuples(*[st.booleans()] * 3)))
@@ -280,14 +301,14 @@ def test_each_rollout_by_its_own_clock(name: str, conditioning: Conditioning, da
         assert z is not None
         phi = data.draw(arrays(np.float32, (1, 3, 1), elements=st.integers(-12, 16).map(lambda i: i / 4)))
         going = np.flatnonzero(data.draw(st.tuples(*[st.booleans()] * 3)))
-        for rollout, feed in enumerate(alone):
+        for rollout, conditioner in enumerate(alone):
             if rollout in begun:
-                feed.reset()
-            own = feed.z(clock(int(steps[rollout])))
+                conditioner.reset()
+            own = conditioner.z(clock(int(steps[rollout])))
             assert own is not None
             np.testing.assert_array_equal(z[0, rollout], own[0, 0])
             if rollout in going:
-                feed.achieved(phi[:, [rollout]])
+                conditioner.achieved(phi[:, [rollout]])
         together.achieved(phi[:, going], going)
         steps[going] += 1
 
@@ -299,32 +320,32 @@ def test_another_target_as_if_it_had_been_the_target_from_the_beginning(name: st
     first, second = (
         [rng.normal(size=(steps, 1)).astype(np.float32) for steps in lengths] for lengths in ((3, 9), (7,))
     )
-    changed = feed_of(conditioning, name, first, np.arange(2)[None])
-    other = feed_of(conditioning, name, [first[0], second[0]], np.arange(2)[None])
+    changed = conditioner_of(conditioning, name, first, np.arange(2)[None])
+    other = conditioner_of(conditioning, name, [first[0], second[0]], np.arange(2)[None])
     for step in range(10):
         if step == 4:
-            changed.take(feed_of(conditioning, name, second), np.array([1]))
+            changed.take(conditioner_of(conditioning, name, second), np.array([1]))
         found, expected = changed.z(clock(step)), other.z(clock(step))
         assert found is not None
         assert expected is not None
         np.testing.assert_array_equal(found[0, 0], expected[0, 0])
         assert np.array_equal(found[0, 1], expected[0, 1]) == (step >= 4)
-        for feed in (changed, other):
-            feed.achieved(np.full((1, 2, 1), step / 4 - 1, np.float32))
+        for conditioner in (changed, other):
+            conditioner.achieved(np.full((1, 2, 1), step / 4 - 1, np.float32))
 
 
-def test_a_target_that_is_given_several_times_is_asked_once() -> None:
+def test_a_target_that_is_given_several_times_is_computed_once() -> None:
     class Counted(Rows):
-        asked = 0
+        computed = 0
 
         def values(self, context: Context) -> np.ndarray:
-            self.asked += 1
+            self.computed += 1
             return super().values(context)
 
     target = Counted(np.ones((3, 1), np.float32))
     statistic, frame = InformationStatistic(FEATURE, AGGREGATORS["sum"]), Context(FEATURE, BINS, 1000)
-    make_feed("nominal", statistic, hm.DT(), 5, [target] * 4, frame, np.arange(4)[None], torch.device("cpu"))
-    assert target.asked == 1
+    made("nominal", hm.DT(), [target] * 4, np.arange(4)[None], statistic, frame)
+    assert target.computed == 1
 
 
 # -- the rest ---------------------------------------------------------------------------------------------------
@@ -332,28 +353,25 @@ def test_a_target_that_is_given_several_times_is_asked_once() -> None:
 
 def test_unknown_conditioning() -> None:
     with pytest.raises(TargetError, match="nominal, remaining, planned, got 'loop'"):
-        feed_of("loop", "sum", [np.ones((3, 1), np.float32)])  # type: ignore[arg-type]
+        conditioner_of("loop", "sum", [np.ones((3, 1), np.float32)])  # type: ignore[arg-type]
 
 
-def test_policies_without_statistic_are_told_nothing() -> None:
-    feed = make_feed(
-        "nominal", None, hm.BC(), 5, [Samples(np.ones(3))], None, np.zeros((1, 2), int), torch.device("cpu")
-    )
-    assert feed.z(clock(0)) is None
-    assert feed.targets(clock(0)) is None
-    assert not feed.wants_features
+def test_policies_without_statistic_are_conditioned_on_nothing() -> None:
+    conditioner = made("nominal", hm.BC(), [Samples(np.ones(3))], np.zeros((1, 2), int))
+    assert conditioner.z(clock(0)) is None
+    assert conditioner.target_states(torch.zeros(1, dtype=torch.int64), clock(0)) is None
+    assert not conditioner.wants_features
 
 
 @pytest.mark.parametrize("method", [hm.BC(), hm.BDT(), hm.DTAE(), hm.MetaBC(), hm.FOCAL()], ids=lambda m: m.name)
 @pytest.mark.parametrize("conditioning", ["remaining", "planned"])
-def test_policies_that_would_not_hear_it_are_not_conditioned_so(
-    conditioning: Conditioning, method: hm.methods.Method
-) -> None:
+def test_a_conditioning_that_would_be_ignored_is_refused(conditioning: Conditioning, method: hm.methods.Method) -> None:
     shown, numbers = hm.Trajectory(np.zeros((4, 11)), np.zeros((4, 3)), np.zeros(4)), np.zeros((1, 1), int)
     with pytest.raises(
-        TargetError, match=rf"^{conditioning} conditioning is for .*, and {method.name} is not; use nominal$"
+        TargetError,
+        match=rf"^{conditioning} .* conditioned on a statistic of a feature, and {method.name} is not; use nominal$",
     ):
-        make_feed(conditioning, None, method, 5, [hm.demo(shown)], None, numbers, torch.device("cpu"))
+        made(conditioning, method, [hm.demo(shown)], numbers)
 
 
 def test_demonstrations_follow_the_targets_clock() -> None:
@@ -362,20 +380,21 @@ def test_demonstrations_follow_the_targets_clock() -> None:
     numbers = np.array([[1, 0, 1]])
     for literal in (False, True):
         method = hm.BDT(m=2, target_window=3, literal=literal)
-        feed = make_feed("nominal", None, method, 5, [hm.demo(d) for d in demos], None, numbers, torch.device("cpu"))
-        _, count = method.codes_and_states(5)
+        conditioner = made("nominal", method, [hm.demo(d) for d in demos], numbers)
+        count = method.batch_spec(5, 3).target_states
+        assert count == (5 + 3 - 1 if literal else 3)
         for step in range(12):
-            windows = feed.targets(clock(step))
+            windows = conditioner.target_states(torch.arange(2), clock(step)[0])
             assert windows is not None
             first = max(step - 4, 0) if literal else step
             for window, demo in zip(windows, demos, strict=True):
                 states = demo.observations
                 expected = states[np.minimum(first + np.arange(count), len(states) - 1)]
                 np.testing.assert_array_equal(window.numpy(), expected)
-        assert feed.target is not None
-        np.testing.assert_array_equal(feed.target.numpy(), numbers)
+        assert conditioner.target is not None
+        np.testing.assert_array_equal(conditioner.target.numpy(), numbers)
     with pytest.raises(TargetError, match="imitates demonstrations"):
-        make_feed("nominal", None, hm.BDT(), 5, [Samples(np.ones(3))], None, numbers, torch.device("cpu"))
+        made("nominal", hm.BDT(), [Samples(np.ones(3))], numbers)
 
 
 @pytest.mark.parametrize("literal", [False, True])
@@ -384,16 +403,15 @@ def test_demonstrations_by_the_clock_of_each_rollout(literal: bool) -> None:
     demos = [hm.demo(hm.Trajectory(rng.normal(size=(steps, 11)), np.zeros((steps, 3)))) for steps in (4, 9)]
     method = hm.BDT(m=2, target_window=3, literal=literal)
 
-    def made(targets: list[hm.Target]) -> Feed:
-        numbers = np.arange(len(targets))[None]
-        return make_feed("nominal", None, method, 5, targets, None, numbers, torch.device("cpu"))
+    def imitating(*targets: hm.Target) -> Conditioner:
+        return made("nominal", method, targets, np.arange(len(targets))[None])
 
-    together = made([demos[0], demos[0], demos[1]])
-    together.take(made([demos[1]]), np.array([1]))
-    steps = np.array([[7, 2, 5]])
-    found = together.targets(torch.from_numpy(steps))
+    together = imitating(demos[0], demos[0], demos[1])
+    together.take(imitating(demos[1]), np.array([1]))
+    steps = np.array([7, 2, 5])
+    found = together.target_states(torch.arange(3), torch.from_numpy(steps))
     assert found is not None
-    for window, demo, step in zip(found, (demos[0], demos[1], demos[1]), steps[0], strict=True):
-        expected = made([demo]).targets(clock(int(step)))
+    for window, demo, step in zip(found, (demos[0], demos[1], demos[1]), steps, strict=True):
+        expected = imitating(demo).target_states(torch.zeros(1, dtype=torch.int64), torch.tensor([step]))
         assert expected is not None
         np.testing.assert_array_equal(window, expected[0])

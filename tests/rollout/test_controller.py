@@ -18,7 +18,7 @@ from himatch.policy import Policy
 from himatch.rollout import Conditioning
 from himatch.rollout.controller import Controller
 from himatch.simulation import EVALUATION_SEED
-from himatch.targets import Asked
+from himatch.targets import TargetLike
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*lies (where no|beyond every) training episode")
 
@@ -48,15 +48,15 @@ def policy(data: hm.TrajectoryDataset, tmp_path: Path) -> Policy:
     [("bc", "normal(1,0.5)"), ("cdt", "normal(1,0.5)"), ("dt", "return(40)"), ("cdt", [0.5, 1.0]), ("bdt", None)],
 )
 def test_actions_on_logged_episodes_under_any_target(
-    name: str, target: Asked | None, data: hm.TrajectoryDataset, tmp_path: Path
+    name: str, target: TargetLike | None, data: hm.TrajectoryDataset, tmp_path: Path
 ) -> None:
     policy = untrained(METHODS[name], data, tmp_path, seeds=(2, 7))
-    asked = data[8] if target is None else target
-    logged = policy.actions(data[3], asked)
-    controller = policy.controller(asked, seed=7)
+    wanted = data[8] if target is None else target
+    logged = policy.actions(data[3], wanted)
+    controller = policy.controller(wanted, seed=7)
     one = controller.act(data[3].observations[0])  # of the same past, so far
     np.testing.assert_allclose(logged[1, 0], one, atol=2e-6)
-    error = policy.action_error([data[3]], [asked])
+    error = policy.action_error([data[3]], [wanted])
     half = policy.normalizers.action_half.numpy()
     np.testing.assert_allclose(error, np.square((logged - data[3].actions) / half).mean((1, 2)), rtol=1e-5)
 
@@ -108,8 +108,8 @@ def test_the_first_seed_acts_unless_another_is_named(policy: Policy, data: hm.Tr
     assert not np.allclose(first, other)
 
 
-def test_closed_needs_a_feature_of_single_steps(tmp_path: Path) -> None:
-    """Others are for targets that are told as they are."""
+def test_remaining_needs_a_feature_of_single_steps(tmp_path: Path) -> None:
+    """Others are for nominal conditioning."""
     task = replace(hm.get_task("hopper"), features={"change": lambda obs, act, rew: np.diff(obs[:, 5], prepend=0.0)})
     data = hm.load_dataset(fallen_hoppers(range(12), 0.3), task)
     policy = untrained(hm.CDT("change"), data, tmp_path)
@@ -125,8 +125,8 @@ def test_closed_needs_a_feature_of_single_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("batch", [None, 2])
-def test_closed_on_rewards_is_told_what_is_left(batch: int | None, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
-    """Rewards that use up the return early are what a smaller return would have told from then on."""
+def test_remaining_on_rewards_is_what_is_left(batch: int | None, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """Rewards that use up the return early leave what a smaller return would have left from then on."""
     policy = untrained(hm.DT(), data, tmp_path)
     controllers = [
         policy.controller(f"return({total})", batch=batch, conditioning="remaining") for total in (900.0, 1000.0)
@@ -247,7 +247,7 @@ def test_each_robot_has_its_own_target_and_episode(
 
 
 def test_planned_targets_side_by_side(policy: Policy, data: hm.TrajectoryDataset) -> None:
-    targets: list[Asked] = ["normal(0.2,0.1)", data[3], "0.5*normal(0,0.1)+0.5*normal(0.5,0.1)"]
+    targets: list[TargetLike] = ["normal(0.2,0.1)", data[3], "0.5*normal(0,0.1)+0.5*normal(0.5,0.1)"]
     together = policy.controller(targets, batch=3, conditioning="planned")
     actions_apart(together, [policy.controller(one, conditioning="planned") for one in targets], 8, lambda s: [s % 3])
 
@@ -270,7 +270,7 @@ def test_robots_are_chosen_by_numbers_or_a_mask(policy: Policy, data: hm.Traject
 def test_another_target_in_mid_episode(
     name: str, conditioning: Conditioning, data: hm.TrajectoryDataset, tmp_path: Path
 ) -> None:
-    """It is told as if it had been the target from the beginning; context and clock go on."""
+    """Z is as if it had been the target from the beginning; context and clock go on."""
     policy = untrained(METHODS[name], data, tmp_path)
     changed, kept, other = (policy.controller(data[number], conditioning=conditioning) for number in (3, 3, 8))
     for step, row in enumerate(np.random.default_rng(0).normal(size=(12, 11))):
@@ -279,8 +279,8 @@ def test_another_target_in_mid_episode(
         assert changed.step == step
         action, same, _ = (controller.act(row) for controller in (changed, kept, other))
         assert np.allclose(action, same, atol=1e-6) == (step < 4)
-        told = [c._player._z if c._player._targets is None else c._player._targets for c in (changed, other)]
-        assert np.array_equal(*told) == (step >= 4)  # type: ignore[call-overload]
+        given = [c._player._z if c._player._targets is None else c._player._targets for c in (changed, other)]
+        assert np.array_equal(*given) == (step >= 4)  # type: ignore[call-overload]
     assert isinstance(changed.target, hm.Target)
     shown = changed.target.demonstration()
     assert shown is not None

@@ -1,4 +1,4 @@
-"""Planned conditioning: the schedule's episodes in turn, each telling its own z."""
+"""Planned conditioning: the schedule's episodes in turn, each with its own z."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import torch
 
 import himatch as hm
 from himatch.errors import TargetError
-from himatch.rollout import Feed, make_feed
+from himatch.methods.base import Conditioner
+from himatch.rollout.conditioners import objection, of_statistic
 from himatch.statistics.aggregators import Aggregator, DiscountedSum, Histogram
 from himatch.statistics.features import resolve_feature
 from himatch.statistics.information import InformationStatistic
@@ -23,29 +24,21 @@ def reference(hopper: hm.TrajectoryDataset) -> hm.EpisodeReference:
     return hm.EpisodeReference.of(hopper, FEATURE, horizon=1000)
 
 
-def feed(
+def conditioner(
     aggregator: Aggregator,
     targets: list[Target],
     reference: hm.EpisodeReference,
     given: hm.EpisodeReference | None,
-) -> Feed:
-    return make_feed(
-        "planned",
-        InformationStatistic(FEATURE, aggregator),
-        hm.CDT("x_velocity"),
-        5,
-        targets,
-        reference.context,
-        np.arange(len(targets))[None],
-        torch.device("cpu"),
-        given,
-    )
+) -> Conditioner:
+    statistic, numbers = InformationStatistic(FEATURE, aggregator), torch.arange(len(targets)).unsqueeze(0)
+    assert objection("planned", statistic, hm.CDT("x_velocity")) is None
+    return of_statistic("planned", statistic, targets, reference.context, numbers, given)
 
 
 def planned(reference: hm.EpisodeReference, targets: list[Target]) -> np.ndarray:
     """Rows ``(T, targets, bins)``."""
     bins = reference.context.bins
-    made = feed(Histogram(bins.count, low=bins.low, high=bins.high), targets, reference, reference)
+    made = conditioner(Histogram(bins.count, low=bins.low, high=bins.high), targets, reference, reference)
     steps = max(len(target.values(reference.context)) for target in targets)
     rows = [made.z(torch.tensor([[step]])) for step in range(steps)]
     return np.array([row[0].numpy() for row in rows if row is not None])
@@ -73,7 +66,9 @@ def test_planned_lays_out_the_schedule(text: str, reference: hm.EpisodeReference
         first += share
 
 
-def test_planned_for_a_training_episode_is_open(reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset) -> None:
+def test_planned_for_a_training_episode_is_nominal(
+    reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset
+) -> None:
     """An episode of the data is its own mixture."""
     bins = reference.context.bins
     rows = planned(reference, [hm.demo(hopper[7]), hm.demo(hopper[3])])
@@ -83,12 +78,10 @@ def test_planned_for_a_training_episode_is_open(reference: hm.EpisodeReference, 
 
 
 def test_planned_refuses_what_it_cannot_lay_out(reference: hm.EpisodeReference) -> None:
-    bins = reference.context.bins
-    for aggregator, message in (
-        (DiscountedSum(), "lays out histograms"),
-        (Histogram(bins.count, low=bins.low, high=bins.high), "needs the training episodes"),
-    ):
-        with pytest.raises(TargetError, match=message):
-            feed(aggregator, [hm.parse_target("point(1)")], reference, given=None)
+    bins, point = reference.context.bins, hm.parse_target("point(1)")
+    why = objection("planned", InformationStatistic(FEATURE, DiscountedSum()), hm.DT("x_velocity"))
+    assert why == "planned conditioning lays out histograms; this policy is conditioned on another statistic"
+    with pytest.raises(TargetError, match="needs the training episodes"):
+        conditioner(Histogram(bins.count, low=bins.low, high=bins.high), [point], reference, given=None)
     with pytest.raises(TargetError, match="not a distribution"):
         planned(reference, [hm.parse_target("return(3)")])

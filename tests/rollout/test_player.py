@@ -16,9 +16,8 @@ from untrained import untrained
 
 import himatch as hm
 from himatch._runtime.graphs import GraphedStep
-from himatch.evaluation.match import conditioning_frame, policy_feed
 from himatch.policy import Policy
-from himatch.rollout import Player
+from himatch.rollout import Conditioning, Player, make_conditioner
 from himatch.rollout.context import RolloutContext
 from himatch.targets import Demonstration
 
@@ -48,9 +47,18 @@ VARIANTS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
 TARGETS = (4, 9)  # steps of the targets: one shorter than the rollouts and than the context, one in between
 
 
-def player(policy: Policy, targets: list[Demonstration], numbers: np.ndarray, conditioning: str = "nominal") -> Player:
-    feed = policy_feed(policy, targets, conditioning_frame(policy), numbers, conditioning)  # type: ignore[arg-type]
-    return Player(policy.agent, policy.normalizers, feed, numbers.shape[1])
+def player(
+    policy: Policy, targets: list[Demonstration], numbers: np.ndarray, conditioning: Conditioning = "nominal"
+) -> Player:
+    conditioner = make_conditioner(conditioning, policy.run, policy.agent, targets, numbers)
+    return Player(policy.agent, policy.normalizers, conditioner, numbers.shape[1])
+
+
+def capture(acting: Player) -> GraphedStep[torch.Tensor]:
+    """From its next step on, the whole pass is captured in one graph, as on a GPU."""
+    acting._last_token = None
+    acting._forward = graph = GraphedStep(acting._one_step, GPU, snapshot=acting.context.snapshot, purpose="rollouts")
+    return graph
 
 
 def play(acting: Player, observations: np.ndarray, achieved: np.ndarray | None = None) -> np.ndarray:
@@ -60,7 +68,7 @@ def play(acting: Player, observations: np.ndarray, achieved: np.ndarray | None =
     for step, seen in enumerate(np.moveaxis(observations, 2, 0)):
         actions.append(acting.act(torch.from_numpy(seen)).numpy().copy())
         if achieved is not None:
-            acting.feed.achieved(achieved[step])
+            acting.conditioner.achieved(achieved[step])
     return np.stack(actions, 2)
 
 
@@ -89,8 +97,8 @@ def test_actions_are_those_of_the_logged_path(
     ("name", "conditioning"),
     [*((name, "nominal") for name in ("bc", "cdt", "moments", "bdt", "bdt literal", "dt-ae")), ("cdt", "remaining")],
 )
-def test_one_recording_serves_every_step(
-    name: str, conditioning: str, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_one_graph_serves_every_step(
+    name: str, conditioning: Conditioning, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing that changes from step to step is frozen, before the context is full, after, and at a reset."""
     gpu = PretendedGPU(monkeypatch)
@@ -99,24 +107,23 @@ def test_one_recording_serves_every_step(
     rng = np.random.default_rng(0)
     targets = [hm.demo(episode(rng, count, level=1.0)) for count in TARGETS]
     for numbers in (np.array([[0, 1, 1], [1, 0, 1]]), np.array([[1], [0]])):  # of other shapes
-        acting, recorded = (player(policy, targets, numbers, conditioning) for _ in range(2))
-        acting._newest = recorded._newest = None  # the whole pass, as on a GPU
-        step, context = recorded._one_step, recorded.context
-        recorded._forward = GraphedStep(step, GPU, snapshot=context.snapshot, purpose="rollouts")
+        acting, captured = (player(policy, targets, numbers, conditioning) for _ in range(2))
+        acting._last_token = None  # the whole pass, as on a GPU
+        graph = capture(captured)
         for _ in range(2):
             observations = rng.normal(1, 1, (*numbers.shape, 12, 11)).astype(np.float32)
             achieved = rng.normal(1, 1, (12, *numbers.shape, 1))
             expected = play(acting, observations, achieved)
-            np.testing.assert_array_equal(play(recorded, observations, achieved), expected)
-        assert recorded._forward.how == "CUDA graph"
-    assert gpu.events.count("recording") == 2
+            np.testing.assert_array_equal(play(captured, observations, achieved), expected)
+        assert graph.how == "CUDA graph"
+    assert gpu.events.count("capturing") == 2
 
 
 def test_a_reset_forgets_what_is_no_number(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path)
     rng = np.random.default_rng(0)
     acting = player(policy, [hm.demo(episode(rng, 9, level=1.0))], np.zeros((1, 2), np.int64))
-    acting._newest = None
+    acting._last_token = None
     observations = rng.normal(1, 1, (1, 2, 7, 11)).astype(np.float32)
     expected = play(acting, observations)
     assert np.isnan(play(acting, np.full_like(observations, np.nan))).all()
@@ -145,39 +152,38 @@ def test_every_part_of_the_past_matters(
     assert np.abs(elsewhere - last).max() > 1e-3
 
 
-def test_only_what_is_familiar_of_a_target_is_told(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
-    """What training never showed is cut off; of a training episode that is nothing."""
+def test_z_of_a_target_is_clipped_to_the_training_support(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """What training never showed is clipped; of a training episode that is nothing."""
     policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path)
     rng = np.random.default_rng(0)
     observations, numbers = rng.normal(1, 1, (1, 1, 9, 11)).astype(np.float32), np.zeros((1, 1), np.int64)
     strange = Demonstration(replace(hopper[3], observations=np.where(hopper[3].observations > 1, 99.0, -99.0)))
-    known = policy.normalizers
+    known = policy.run.normalizers
     for target, changes in ((strange, True), (hm.demo(hopper[3]), False)):
-        told = [player(policy, [target], numbers)]
-        policy.normalizers = replace(known, familiar=None)
-        told.append(player(policy, [target], numbers))
-        policy.normalizers = known
-        cut, whole = (play(acting, observations) for acting in told)
-        assert (np.abs(cut - whole).max() > 1e-3) == changes
+        players = [player(policy, [target], numbers)]
+        policy.run.normalizers = replace(known, support=None)
+        players.append(player(policy, [target], numbers))
+        policy.run.normalizers = known
+        clipped, whole = (play(acting, observations) for acting in players)
+        assert (np.abs(clipped - whole).max() > 1e-3) == changes
 
 
-@pytest.mark.parametrize("recording", [False, True])
+@pytest.mark.parametrize("graphed", [False, True])
 @pytest.mark.parametrize("name", ["bc", "cdt", "cdt triples", "bdt", "bdt literal", "meta-bc", "context of one"])
 def test_rollouts_apart_begin_again_one_by_one(
-    name: str, recording: bool, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, graphed: bool, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each does what it would do alone, on a CPU and in one recorded graph, before its context is full and after."""
+    """Each does what it would do alone, on a CPU and in one CUDA graph, before its context is full and after."""
     method, model = VARIANTS[name]
     policy = untrained(method, hopper, tmp_path, **model)
     rng = np.random.default_rng(0)
     targets = [hm.demo(episode(rng, count, level=1.0)) for count in (4, 9, 12)]
-    feed = policy_feed(policy, targets, conditioning_frame(policy), np.arange(3)[None], "nominal")
-    together = Player(policy.agent, policy.normalizers, feed, 3, apart=True)
+    conditioner = make_conditioner("nominal", policy.run, policy.agent, targets, np.arange(3)[None])
+    together = Player(policy.agent, policy.normalizers, conditioner, 3, apart=True)
     alone = [player(policy, [target], np.zeros((1, 1), np.int64)) for target in targets]
-    if recording:
+    if graphed:
         PretendedGPU(monkeypatch)
-        together._newest = None
-        together._forward = GraphedStep(together._one_step, GPU, snapshot=together.context.snapshot, purpose="rollouts")
+        capture(together)
     steps = np.zeros(3, np.int64)
     for step in range(20):
         begun = np.flatnonzero([step == 13, step in (2, 9), step in (3, 13)])
@@ -209,12 +215,13 @@ def test_one_rollout_does_not_see_another(hopper: hm.TrajectoryDataset, tmp_path
 def gaussian_player(policy: Policy, batch: int, seed: int, temperature: float = 1.0) -> Player:
     numbers = np.zeros((len(policy.seeds), batch), np.int64)
     rng = np.random.default_rng(0)
-    feed = policy_feed(policy, [hm.demo(episode(rng, 9, level=1.0))], conditioning_frame(policy), numbers, "nominal")
-    return Player(policy.agent, policy.normalizers, feed, batch, seed, temperature)
+    target = hm.demo(episode(rng, 9, level=1.0))
+    conditioner = make_conditioner("nominal", policy.run, policy.agent, [target], numbers)
+    return Player(policy.agent, policy.normalizers, conditioner, batch, seed, temperature)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
-def test_a_gaussian_head_acts_by_chance(temperature: float, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+def test_a_gaussian_head_samples_actions(temperature: float, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     """Many rollouts that see the same spread as the Gaussian that the head describes, cut at the ends of the range."""
     policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path, head="gaussian")
     with torch.no_grad():
@@ -223,7 +230,7 @@ def test_a_gaussian_head_acts_by_chance(temperature: float, hopper: hm.Trajector
     seen = torch.tensor(np.random.default_rng(1).normal(1, 1, 11), dtype=torch.float32).expand(1, 4000, 11)
     acting, outputs = gaussian_player(policy, 4000, 0, temperature), []
     policy.agent.policy.register_forward_hook(lambda *call: outputs.append(call[2]))
-    acting._newest = None
+    acting._last_token = None
     first, second = (acting.act(seen).numpy()[0].copy() for _ in range(2))
     mean, log_std = (x.detach().numpy() for x in policy.agent.policy.gaussian(outputs[0][0, 0, 0]))
     low, high = (np.array(bound) for bound in (hopper.task.action_low, hopper.task.action_high))
@@ -236,11 +243,11 @@ def test_a_gaussian_head_acts_by_chance(temperature: float, hopper: hm.Trajector
         assert inside.sum() > 200
         assert stats.kstest(actions[inside, coordinate], cut.cdf).pvalue > 1e-3
     assert np.abs(np.corrcoef(first[:, 0], second[:, 0])[0, 1]) < 0.1
-    middle = gaussian_player(policy, 4000, 0, temperature=0.0).act(seen).numpy()[0]
-    assert np.ptp(middle, axis=0).max() < 1e-5
+    mean_action = gaussian_player(policy, 4000, 0, temperature=0.0).act(seen).numpy()[0]
+    assert np.ptp(mean_action, axis=0).max() < 1e-5
 
 
-def test_chance_is_that_of_the_seed(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+def test_sampled_actions_follow_from_the_seed(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     policy = untrained(hm.DT(), hopper, tmp_path, seeds=(3, 8), head="gaussian")
     observations = np.random.default_rng(1).normal(1, 1, (2, 3, 6, 11)).astype(np.float32)
     first, again, other = (play(gaussian_player(policy, 3, seed), observations) for seed in (5, 5, 6))
@@ -248,16 +255,16 @@ def test_chance_is_that_of_the_seed(hopper: hm.TrajectoryDataset, tmp_path: Path
     assert not np.allclose(first, other)
     focal = untrained(hm.FOCAL(m=3, encoder=(16, 16)), hopper, tmp_path / "focal", seeds=(3, 8))
     one, two = (play(gaussian_player(focal, 3, seed), observations) for seed in (5, 6))
-    np.testing.assert_array_equal(one, two)  # an actor-critic is used by its middle action
+    np.testing.assert_array_equal(one, two)  # an actor-critic is used by its mean action
 
 
-def test_chance_is_not_frozen_into_a_recording(
+def test_noise_is_not_frozen_into_a_graph(
     hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     PretendedGPU(monkeypatch)
     policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path, head="gaussian")
-    acting, recorded = (gaussian_player(policy, 3, 5) for _ in range(2))
-    acting._newest = recorded._newest = None
-    recorded._forward = GraphedStep(recorded._one_step, GPU, snapshot=recorded.context.snapshot, purpose="rollouts")
+    acting, captured = (gaussian_player(policy, 3, 5) for _ in range(2))
+    acting._last_token = None
+    capture(captured)
     observations = np.random.default_rng(1).normal(1, 1, (1, 3, 8, 11)).astype(np.float32)
-    np.testing.assert_array_equal(play(recorded, observations), play(acting, observations))
+    np.testing.assert_array_equal(play(captured, observations), play(acting, observations))

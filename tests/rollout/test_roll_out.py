@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ from untrained import fallen_hoppers, untrained
 import himatch as hm
 from himatch.datagen.slots import FIRST_SEED, SEEDS
 from himatch.errors import TaskError
-from himatch.evaluation.match import conditioning_frame, policy_feed
+from himatch.methods.base import Conditioner
 from himatch.policy import Policy
-from himatch.rollout import Feed, Player, Rollouts, roll_out
-from himatch.rollout.conditioning import Scheduled
+from himatch.rollout import Conditioning, Player, Rollouts, make_conditioner, roll_out
+from himatch.rollout.conditioners import Scheduled
 from himatch.simulation import EVALUATION_SEED, make_simulator
 from himatch.statistics.features import resolve_feature
 
@@ -27,10 +28,10 @@ HOPPER = hm.get_task("hopper")
 
 
 class Replay(Player):
-    """A player that repeats given actions ``(K * B, T, act)``, whatever it sees and is told."""
+    """A player that repeats given actions ``(K * B, T, act)``, whatever it sees and is conditioned on."""
 
     def __init__(self, policy: Policy, actions: np.ndarray, shape: tuple[int, int]) -> None:
-        super().__init__(policy.agent, policy.normalizers, Feed(), shape[1])
+        super().__init__(policy.agent, policy.normalizers, Conditioner(), shape[1])
         self.actions, self.shape, self.step = actions, shape, 0
 
     def act(self, observations: torch.Tensor, active: np.ndarray | None = None) -> torch.Tensor:
@@ -50,10 +51,18 @@ def policy(episodes: list[hm.Trajectory], tmp_path: Path) -> Policy:
     return untrained(hm.CDT("x_velocity"), hm.load_dataset(episodes, "hopper"), tmp_path, seeds=(0, 1))
 
 
-def play(policy: Policy, lengths: list[int], targets: list[hm.Target], conditioning: str = "nominal") -> Rollouts:
+def acting(
+    policy: Policy, targets: Sequence[hm.Target], numbers: np.ndarray, conditioning: Conditioning = "nominal"
+) -> Player:
+    conditioner = make_conditioner(conditioning, policy.run, policy.agent, targets, numbers)
+    return Player(policy.agent, policy.normalizers, conditioner, numbers.shape[1])
+
+
+def play(
+    policy: Policy, lengths: list[int], targets: Sequence[hm.Target], conditioning: Conditioning = "nominal"
+) -> Rollouts:
     numbers = np.tile(np.arange(len(targets)), (len(policy.seeds), 1))
-    feed = policy_feed(policy, targets, conditioning_frame(policy), numbers, conditioning)  # type: ignore[arg-type]
-    player = Player(policy.agent, policy.normalizers, feed, len(targets))
+    player = acting(policy, targets, numbers, conditioning)
     steps = np.tile(np.array(lengths), (len(policy.seeds), 1))
     seeds = np.tile(np.arange(100, 100 + len(targets)), (len(policy.seeds), 1))
     return roll_out(player, make_simulator("hopper", numbers.size), steps, seeds, resolve_feature("x_velocity", HOPPER))
@@ -108,10 +117,7 @@ def test_each_rollout_is_as_long_as_its_target(policy: Policy, episodes: list[hm
 
 
 def test_the_horizon_ends_what_the_target_does_not(policy: Policy, episodes: list[hm.Trajectory]) -> None:
-    feed = policy_feed(
-        policy, [hm.demo(episodes[0])], conditioning_frame(policy), np.zeros((2, 1), np.int64), "nominal"
-    )
-    player = Player(policy.agent, policy.normalizers, feed, 1)
+    player = acting(policy, [hm.demo(episodes[0])], np.zeros((2, 1), np.int64))
     simulator = make_simulator(replace(HOPPER, horizon=6), 2)
     left: list[int] = []
     played = roll_out(player, simulator, np.full((2, 1), 50), np.full((2, 1), 100), progress=left.append)
@@ -123,17 +129,15 @@ def test_the_horizon_ends_what_the_target_does_not(policy: Policy, episodes: lis
 
 @pytest.mark.parametrize("conditioning", ["nominal", "remaining"])
 def test_together_is_the_same_as_one_at_a_time(
-    conditioning: str, policy: Policy, episodes: list[hm.Trajectory]
+    conditioning: Conditioning, policy: Policy, episodes: list[hm.Trajectory]
 ) -> None:
     targets: list[hm.Target] = [hm.demo(episode) for episode in episodes[:3]]
     together = play(policy, [12, 8, 10], targets, conditioning)
     for number, seed in enumerate(policy.seeds):
         one = policy.only(seed)
         for place, (target, length) in enumerate(zip(targets, (12, 8, 10), strict=True)):
-            numbers = np.zeros((1, 1), np.int64)
-            feed = policy_feed(one, [target], conditioning_frame(one), numbers, conditioning)  # type: ignore[arg-type]
             alone = roll_out(
-                Player(one.agent, one.normalizers, feed, 1),
+                acting(one, [target], np.zeros((1, 1), np.int64), conditioning),
                 make_simulator("hopper", 1),
                 np.array([[length]]),
                 np.array([[100 + place]]),
@@ -145,7 +149,7 @@ def test_together_is_the_same_as_one_at_a_time(
                 )
 
 
-def test_closed_rollouts_are_told_what_they_achieved(policy: Policy, episodes: list[hm.Trajectory]) -> None:
+def test_remaining_rollouts_count_what_they_achieved(policy: Policy, episodes: list[hm.Trajectory]) -> None:
     """The actions under `remaining` are those of the logged path under the z that its own past leaves."""
     targets: list[hm.Target] = [hm.demo(episodes[0])]
     played = play(policy, [9], targets, "remaining")
@@ -183,10 +187,8 @@ def test_observations_in_parts_are_refused_with_what_mends_it() -> None:
 
 
 def test_only_rollouts_that_go_on_are_computed(policy: Policy) -> None:
-    feed = policy_feed(
-        policy, [hm.parse_target("point(0)")], conditioning_frame(policy), np.zeros((2, 3), int), "nominal"
-    )
-    all_of_them, some = (Player(policy.agent, policy.normalizers, feed, 3) for _ in range(2))
+    target = hm.parse_target("point(0)")
+    all_of_them, some = (acting(policy, [target], np.zeros((2, 3), np.int64)) for _ in range(2))
     active = np.array([True, False, True, False, True, True])
     rng = np.random.default_rng(0)
     for _ in range(7):

@@ -13,7 +13,6 @@ from untrained import fallen_hoppers
 
 import himatch as hm
 from himatch.errors import HimatchError, HimatchWarning
-from himatch.evaluation.evaluate import evaluate, named_targets
 from himatch.interchange.card import command
 from himatch.simulation import make_simulator, record
 from himatch.tasks import registry
@@ -95,10 +94,9 @@ def test_an_evaluation_says_where_and_with_what(data: hm.TrajectoryDataset, tmp_
 def test_errors_of_other_kinds_are_not_summed_up(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     policy = hm.train(hm.DT(), data, out=tmp_path / "run", **SMALL)
     (tmp_path / "targets").write_text("a | return(20)\nb | normal(1,0.2)\n")
-    assert set(evaluate(policy, named_targets(policy, str(tmp_path / "targets")), episodes=1).as_json()["summary"]) == {
-        "a",
-        "b",
-    }
+    named = policy.named_targets(str(tmp_path / "targets"))
+    for found in (policy.evaluate(named, episodes=1), hm.evaluate(policy, str(tmp_path / "targets"), episodes=1)):
+        assert set(found.as_json()["summary"]) == {"a", "b"}
 
 
 def test_an_ant_in_another_version(tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ def test_totals_tell_the_statistic_of_every_rest(cls: type[Any], phi: np.ndarray
     rest = aggregator.of_total(parts.sum(axis=0) - parts[:t].sum(axis=0), np.array([float(len(phi) - t)]))
     assert rest.shape == (aggregator.width(phi.shape[1]),)
     slack = 0.05 if cls.kind == "moments" else 1e-3  # a root magnifies rounding of powers
-    told = np.where(np.isnan(rest), aggregator(phi)[0], rest)  # nothing remains of a goal, which is told throughout
-    np.testing.assert_allclose(told, aggregator(phi)[t], rtol=1e-4, atol=slack)
+    z = np.where(np.isnan(rest), aggregator(phi)[0], rest)  # nothing remains of a goal, which stays throughout
+    np.testing.assert_allclose(z, aggregator(phi)[t], rtol=1e-4, atol=slack)
     nothing = aggregator.of_total(np.zeros_like(parts[0]), np.zeros(1))
     assert np.isnan(nothing).all() or (nothing == 0).all()
 

@@ -67,7 +67,7 @@ def test_episodes_may_come_from_a_generator(name: str, hopper: hm.TrajectoryData
     assert statistic.fit(episode for episode in hopper) == statistic.fit(hopper)
 
 
-def test_where_a_feature_is_no_number_is_told(hopper: hm.TrajectoryDataset) -> None:
+def test_where_a_feature_is_no_number_is_said(hopper: hm.TrajectoryDataset) -> None:
     bad = Function("bad", lambda obs, act, rew: np.where(obs[:, 0] == hopper[3].observations[2, 0], np.nan, 1.0))
     statistic = hm.return_based(hopper.task, bad)
     for use in (hm.distribution_based(hopper.task, bad).fit, statistic.relabel):
@@ -123,13 +123,13 @@ def test_nothing_to_relabel(hopper: hm.TrajectoryDataset) -> None:
 
 
 @pytest.mark.parametrize("make", [hm.distribution_based, hm.moment_based, hm.goal_based])
-def test_a_statistic_that_tells_nothing_is_noted(make: Callable[..., hm.InformationStatistic]) -> None:
+def test_a_statistic_that_never_varies_is_noted(make: Callable[..., hm.InformationStatistic]) -> None:
     task = hm.Task("flat", 50, features={"level": 0, "speed": 1})
     rng = np.random.default_rng(0)
     seen = [np.stack([np.full(20, 2.5), rng.normal(size=20)], axis=1) for _ in range(3)]
     data = hm.load_dataset([hm.Trajectory(observations, np.zeros((20, 1))) for observations in seen], task)
     for episodes in (data, (episode for episode in data)):
-        with pytest.warns(HimatchWarning, match=r"^what is told of the feature 'level' is the same at every step"):
+        with pytest.warns(HimatchWarning, match=r"^the statistic of the feature 'level' is the same at every step"):
             make(task, "level").fit(episodes)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

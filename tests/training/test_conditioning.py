@@ -1,4 +1,4 @@
-"""Conditioning is real: where the right action depends on the future alone, policies that are conditioned on it learn it."""
+"""Conditioning is real: where the right action depends on the future alone, policies conditioned on it learn it."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class TrainExperts:
             steps=self.steps,
             config=SACConfig(**vars(self.sac)),
             seed=self.seed,
-            looks=self.looks,
+            snapshots=self.looks,
             resume=self.resume,
             start=self.start,
             minutes=self.minutes,
@@ -133,11 +133,11 @@ class SelectExperts:
 
     def run(self) -> None:
         """Pick, write and show."""
-        from himatch.experts import pick_experts
+        from himatch.experts import select_experts
         from himatch.tasks import import_tasks
 
         import_tasks(*self.imports)
-        pick_experts(self.run_folder, self.out, command=self.command, only=self.only)
+        select_experts(self.run_folder, self.out, command=self.command, only=self.only)
         _show(self.out)
 
 
@@ -177,7 +177,6 @@ class ListExperts:
 
 
 def _show(folder: str | None, *, fold: bool = True, as_markdown: bool = False) -> None:
-    from himatch._runtime.files import reading
     from himatch.errors import DataError
     from himatch.experts.cards import BUNDLED, read_cards
     from himatch.experts.catalog import folded_names, markdown, rows
@@ -185,8 +184,7 @@ def _show(folder: str | None, *, fold: bool = True, as_markdown: bool = False) -
     cards = read_cards(folder)
     if not cards:
         raise DataError(f"{folder or 'this installation'} has no experts; himatch experts pick writes some")
-    with reading(f"the cards in {folder or BUNDLED}"):
-        shown = rows(cards, fold=fold)
+    shown = rows(cards, fold=fold, where=f"the cards in {folder or BUNDLED}")
     if as_markdown:
         print(markdown(shown, cards))
         return

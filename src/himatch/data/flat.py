@@ -151,7 +151,7 @@ def _refuse_inner_termination(inside: Flags, last: NDArray[np.int64], where: str
 
 
 def _trustworthy(jumps: Flags, terminals: Flags | None, stated: Flags | None) -> bool:
-    """Whether ``next_observations`` tell episode ends: they must jump at terminals and hardly ever elsewhere."""
+    """Whether ``next_observations`` show episode ends: they must jump at terminals and hardly ever elsewhere."""
     if terminals is not None and terminals[:-1].any() and jumps[:-1][terminals[:-1]].mean() < 0.9:
         return False  # shifted copies of the observations: they run on over every end
     elsewhere = jumps if stated is None else jumps & ~stated

@@ -57,7 +57,7 @@ class MinariFolder:
             try:
                 return get_task(name)
             except TaskError:
-                pass  # written with a task that is not registered here; the environment may still tell
+                pass  # written with a task that is not registered here; the environment may still say
         return None if self.env_id is None else task_of_environment(self.env_id)
 
     @property
@@ -88,7 +88,7 @@ def download(dataset_id: str) -> Path:
             import minari
         except ImportError:
             raise DataError('downloading needs Minari: pip install "himatch[minari]"') from None
-        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it tells every one of its tries
+        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs every one of its tries
         try:
             minari.download_dataset(dataset_id, force_download=local.exists())
         except Exception as reason:  # several HTTP libraries, by version, and whatever a proxy may say

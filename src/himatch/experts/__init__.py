@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from himatch.experts.run import VELOCITIES as VELOCITIES
     from himatch.experts.run import AgentSpec as AgentSpec
     from himatch.experts.sac import SACConfig as SACConfig
-    from himatch.experts.selection import pick_experts as pick_experts
-    from himatch.experts.training import train_experts as train_experts
+    from himatch.experts.selection import select_experts as select_experts
+    from himatch.experts.trainer import train_experts as train_experts
 
 _FILES = {
     "cards": ("read_cards",),
     "expert": ("Expert", "load_expert"),
-    "selection": ("pick_experts",),
+    "selection": ("select_experts",),
     "run": ("VELOCITIES", "AgentSpec"),
     "sac": ("SACConfig",),
-    "training": ("train_experts",),
+    "trainer": ("train_experts",),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 

@@ -7,7 +7,6 @@ A family (``halfcheetah``, ``cheetah-vel``) is ``FAMILY.safetensors``, its agent
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from himatch._runtime.files import reading
+from himatch._runtime.files import entry, read_json
 from himatch.errors import DataError, one_line
 
 BUNDLED = Path(__file__).parent / "weights"
@@ -28,11 +27,11 @@ def read_cards(folder: str | Path | None = None) -> dict[str, Card]:
     """The cards of the bundled experts (or of those in a folder) by name, each with its family and place in it."""
     cards: dict[str, Card] = {}
     for path in sorted(Path(folder or BUNDLED).glob("*.json")):
-        with reading(str(path)):
-            content = json.loads(path.read_text())
-            common = {key: value for key, value in content.items() if key != "agents"}
-            for place, card in enumerate(content["agents"]):
-                cards[card["name"]] = {**common, **card, "family": path.stem, "place": place}
+        content, where = read_json(path), str(path)
+        common = {key: value for key, value in content.items() if key != "agents"}
+        for place, card in enumerate(entry(content, list, where, "agents")):
+            name = entry(content, str, where, "agents", place, "name")
+            cards[name] = {**common, **card, "family": path.stem, "place": place}
     return cards
 
 
@@ -44,11 +43,11 @@ def read_weights(card: Card, folder: str | Path | None = None) -> dict[str, NDAr
     try:
         with safe_open(path, framework="numpy") as file:
             slices = {name: file.get_slice(name) for name in sorted(file.keys())}
-            if any(part.get_shape()[0] <= card["place"] for part in slices.values()):
-                raise DataError(f"{path} holds fewer agents than its card; the two files do not belong together")
-            return {name: part[card["place"]] for name, part in slices.items()}
-    except (SafetensorError, OSError, ValueError) as reason:
+            if all(part.get_shape() and part.get_shape()[0] > card["place"] for part in slices.values()):
+                return {name: part[card["place"]] for name, part in slices.items()}
+    except (SafetensorError, OSError) as reason:
         raise DataError(f"{path}: damaged or cut short ({one_line(reason)})") from None
+    raise DataError(f"{path} holds fewer agents than its card; the two files do not belong together")
 
 
 def weights_hash(weights: Mapping[str, NDArray[np.floating[Any]]]) -> str:

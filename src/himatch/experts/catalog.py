@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from himatch._runtime.files import entry
 from himatch.experts.cards import Card
 
 RETURNS = {"halfcheetah-expert": 9000, "hopper-expert": 3000, "walker2d-expert": 4000, "ant-expert": 4000}
@@ -12,12 +13,12 @@ RETURNS = {"halfcheetah-expert": 9000, "hopper-expert": 3000, "walker2d-expert":
 MEDIUM = (0.25, 0.50)
 """A medium agent's return, as a part of its expert's."""
 VELOCITY_ERROR = 0.15
-"""How far a velocity agent's mean velocity may be from the one asked for."""
+"""How far a velocity agent's mean velocity may be from its target."""
 TURNING = 18
 """Episodes of 20 in which the back-flip agent makes three full turns."""
 
 
-class Row(NamedTuple):
+class CatalogRow(NamedTuple):
     """One agent, or a family of them, in words."""
 
     name: str
@@ -29,8 +30,13 @@ class Row(NamedTuple):
     check: str
 
 
-def rows(cards: Mapping[str, Card], *, fold: bool) -> list[Row]:
-    """A row for each agent; with ``fold``, agents of one task that differ in a setting share one."""
+def rows(cards: Mapping[str, Card], *, fold: bool, where: str = "the cards") -> list[CatalogRow]:
+    """A row for each agent; with ``fold``, agents of one task that differ in a setting share one.
+
+    Cards that lack a number are refused; ``where`` says in the message which cards they are.
+    """
+    for card in cards.values():
+        _check(card, where)
     found, done = [], set()
     for name, card in cards.items():
         family = [c for c in cards.values() if c["family"] == card["family"] and c.get("settings")]
@@ -42,6 +48,18 @@ def rows(cards: Mapping[str, Card], *, fold: bool) -> list[Row]:
     return found
 
 
+def _check(card: Card, where: str) -> None:
+    for name in ("steps", "seed"):
+        entry(card, int, where, name)
+    for mode, name in (
+        ("stochastic", "mean"),
+        ("stochastic", "std"),
+        ("stochastic", "length"),
+        ("deterministic", "mean"),
+    ):
+        entry(card, float, where, mode, name)
+
+
 def folded_names(cards: Mapping[str, Card]) -> list[str]:
     """What the shared rows stand for: ``cheetah-vel-0.0 ... cheetah-vel-3.0``."""
     families: dict[str, list[str]] = {}
@@ -51,9 +69,9 @@ def folded_names(cards: Mapping[str, Card]) -> list[str]:
     return [f"{names[0]} ... {names[-1]}" for names in families.values() if len(names) > 1]
 
 
-def _row(name: str, card: Card, cards: Mapping[str, Card]) -> Row:
+def _row(name: str, card: Card, cards: Mapping[str, Card]) -> CatalogRow:
     sampled, mode = card["stochastic"], card["deterministic"]
-    return Row(
+    return CatalogRow(
         name,
         f"{sampled['mean']:,.0f} +- {sampled['std']:,.0f}",
         f"{mode['mean']:,.0f}",
@@ -64,13 +82,13 @@ def _row(name: str, card: Card, cards: Mapping[str, Card]) -> Row:
     )
 
 
-def _folded(family: Sequence[Card]) -> Row:
+def _folded(family: Sequence[Card]) -> CatalogRow:
     def span(values: Sequence[float], form: str = ",.0f") -> str:
         low, high = format(min(values), form), format(max(values), form)
         return low if low == high else f"{low} to {high}"
 
     errors = [card["stochastic"]["velocity_error"] for card in family if "velocity_error" in card["stochastic"]]
-    return Row(
+    return CatalogRow(
         f"{family[0]['family']} ({len(family)})",
         span([card["stochastic"]["mean"] for card in family]),
         span([card["deterministic"]["mean"] for card in family]),
@@ -101,7 +119,7 @@ def check(name: str, cards: Mapping[str, Card]) -> tuple[str, str, bool | None]:
     return "", "", None
 
 
-def markdown(shown: Sequence[Row], cards: Mapping[str, Card]) -> str:
+def markdown(shown: Sequence[CatalogRow], cards: Mapping[str, Card]) -> str:
     """The table in Markdown, with what each agent aims at, and a line that says which aims were missed."""
     lines = [
         "| agent | return, sampled actions | return, most likely actions | length | steps | seed | aim | found |",

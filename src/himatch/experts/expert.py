@@ -13,11 +13,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from himatch._runtime.files import write_json
+from himatch._runtime.files import entry, write_json
 from himatch._runtime.tensors import write_tensors
 from himatch.errors import HimatchError
 from himatch.experts.cards import read_cards, read_weights, weights_hash
-from himatch.experts.networks import Actor, Widths
+from himatch.experts.networks import Actor, NetworkDims
 from himatch.tasks import Task, get_task
 
 
@@ -66,14 +66,14 @@ def stacked_actor(agents: Sequence[Mapping[str, Tensor]]) -> Actor:
     last = sum(name.endswith("weight") for name in first) - 1
     hidden = tuple(first[f"layers.{i}.weight"].shape[1] for i in range(last))
     action = first[f"layers.{last}.weight"].shape[1] // 2
-    widths = Widths(first["layers.0.weight"].shape[0], action, hidden)
-    actor = Actor((action,) * len(agents), widths)
+    dims = NetworkDims(first["layers.0.weight"].shape[0], action, hidden)
+    actor = Actor((action,) * len(agents), dims)
     actor.load_state_dict({name: torch.stack([a[name].float() for a in agents]) for name in first})
     return actor.eval()
 
 
 def narrowed(weights: Mapping[str, Tensor], observation: int, action: int) -> dict[str, Tensor]:
-    """An agent of a padded stack, cut to its own task's widths."""
+    """An agent of a padded stack, cut to its own task's dims."""
     cut = dict(weights)
     last = max(int(name.split(".")[1]) for name in weights)
     padded = weights[f"layers.{last}.bias"].shape[-1] // 2
@@ -106,5 +106,6 @@ def load_expert(name: str, folder: str | Path | None = None) -> Expert:
         known = ", ".join(sorted(cards)) or "none"
         place = "comes with himatch" if folder is None else f"is in {folder}"
         raise HimatchError(f"no expert called {name!r} {place}; known: {known}")
+    task = get_task(entry(cards[name], str, f"the card of {name}", "task"))
     weights = {key: torch.from_numpy(array) for key, array in read_weights(cards[name], folder).items()}
-    return Expert(name, get_task(cards[name]["task"]), weights, cards[name])
+    return Expert(name, task, weights, cards[name])

@@ -17,8 +17,8 @@ from himatch.networks.stacked import MLP, draw
 from himatch.networks.values import ValueNetwork
 
 
-class Widths(NamedTuple):
-    """Widths of a stack: the widest observation and action, and the hidden layers."""
+class NetworkDims(NamedTuple):
+    """NetworkDims of a stack: the widest observation and action, and the hidden layers."""
 
     observation: int
     action: int
@@ -30,10 +30,10 @@ class Actor(MLP):
 
     mask: Tensor
 
-    def __init__(self, action_widths: tuple[int, ...], widths: Widths) -> None:
+    def __init__(self, action_widths: tuple[int, ...], dims: NetworkDims) -> None:
         stack = len(action_widths)
-        super().__init__(stack, (widths.observation, *widths.hidden, 2 * widths.action))
-        mask = torch.zeros(stack, 1, widths.action)
+        super().__init__(stack, (dims.observation, *dims.hidden, 2 * dims.action))
+        mask = torch.zeros(stack, 1, dims.action)
         for agent, width in enumerate(action_widths):
             mask[agent, :, :width] = 1.0
         self.register_buffer("mask", mask, persistent=False)
@@ -67,8 +67,8 @@ class Actor(MLP):
 class Critics(ValueNetwork):
     """Two action values for each agent."""
 
-    def __init__(self, stack: int, widths: Widths) -> None:
-        super().__init__(2 * stack, widths.observation + widths.action, widths.hidden)
+    def __init__(self, stack: int, dims: NetworkDims) -> None:
+        super().__init__(2 * stack, dims.observation + dims.action, dims.hidden)
 
     @shaped
     def forward(self, *inputs: Float[Tensor, "K B _"]) -> Float[Tensor, "K 2 B"]:

@@ -15,10 +15,10 @@ from typing import Any
 
 from torch import Tensor
 
-from himatch._runtime.files import reading
+from himatch._runtime.files import damaged, entry, read_json
 from himatch._runtime.tensors import read_tensors
 from himatch.errors import DataError
-from himatch.experts.networks import Widths
+from himatch.experts.networks import NetworkDims
 from himatch.experts.sac import SACConfig, chosen_agents
 
 RUN, METRICS, TRAINING, SNAPSHOTS = "run.json", "metrics.jsonl", "training.safetensors", "snapshots"
@@ -41,13 +41,13 @@ class AgentSpec:
 
 
 def describe_run(
-    agents: Sequence[AgentSpec], config: SACConfig, widths: Widths, seed: int, start: str | Path | None
+    agents: Sequence[AgentSpec], config: SACConfig, dims: NetworkDims, seed: int, start: str | Path | None
 ) -> dict[str, Any]:
     """What a run is, as it reads in its ``run.json``."""
     description = {
         "agents": [asdict(agent) for agent in agents],
         "config": asdict(config),
-        "widths": widths._asdict(),
+        "widths": dims._asdict(),
         "seed": seed,
         "start": None if start is None else Path(start).name,
     }
@@ -72,20 +72,45 @@ def read_run(folder: Path) -> dict[str, Any]:
     """The description of a run."""
     if not (folder / RUN).is_file():
         raise DataError(f"{folder} is not a run of himatch experts train (no {RUN} in it)")
-    with reading(str(folder / RUN)):
-        facts: dict[str, Any] = json.loads((folder / RUN).read_text())
-        agents_of(facts), widths_of(facts)
+    facts = read_json(folder / RUN)
+    for key in ("config", "versions"):
+        entry(facts, dict, str(folder / RUN), key)
+    agents_of(facts, str(folder / RUN)), dims_of(facts, str(folder / RUN))
     return facts
 
 
-def agents_of(facts: dict[str, Any]) -> list[AgentSpec]:
+def agents_of(facts: dict[str, Any], where: str = RUN) -> list[AgentSpec]:
     """The agents of a described run, in order."""
-    return [AgentSpec(a["task"], a["seed"], tuple((k, v) for k, v in a["settings"])) for a in facts["agents"]]
+    agents = []
+    for i in range(len(entry(facts, list, where, "agents"))):
+        task, seed = entry(facts, str, where, "agents", i, "task"), entry(facts, int, where, "agents", i, "seed")
+        settings = tuple(
+            (
+                entry(facts, str, where, "agents", i, "settings", j, 0),
+                entry(facts, float, where, "agents", i, "settings", j, 1),
+            )
+            for j in range(len(entry(facts, list, where, "agents", i, "settings")))
+        )
+        agents.append(AgentSpec(task, seed, settings))
+    return agents
 
 
-def widths_of(facts: dict[str, Any]) -> Widths:
-    """The widths of a described run's networks."""
-    return Widths(facts["widths"]["observation"], facts["widths"]["action"], tuple(facts["widths"]["hidden"]))
+def dims_of(facts: dict[str, Any], where: str = RUN) -> NetworkDims:
+    """The dims of a described run's networks."""
+    hidden = tuple(
+        entry(facts, int, where, "widths", "hidden", i)
+        for i in range(len(entry(facts, list, where, "widths", "hidden")))
+    )
+    observation, action = (entry(facts, int, where, "widths", name) for name in ("observation", "action"))
+    return NetworkDims(observation, action, hidden)
+
+
+def trained_steps(state: dict[str, Tensor], where: str) -> tuple[int, int]:
+    """Transitions and updates of each agent, in what a run stores to be resumed."""
+    for name in ("step", "updates"):
+        if name not in state or state[name].numel() != 1:
+            raise damaged(where, f"no {name} in it")
+    return int(state["step"]), int(state["updates"])
 
 
 class StartingRun:
@@ -98,12 +123,14 @@ class StartingRun:
         if missing:
             raise DataError(f"{folder} has no agent {missing[0]}; it has {', '.join(a.name for a in known)}")
         state = read_tensors(folder / TRAINING)
-        with reading(str(folder / TRAINING)):
-            self.state = chosen_agents(state, [known.index(agent) for agent in agents])
+        for name, tensor in state.items():
+            if tensor.dim() and len(tensor) not in (len(known), 2 * len(known)):  # two critics each
+                raise damaged(str(folder / TRAINING), f"{name} is not of {len(known)} agents")
+        self.state = chosen_agents(state, [known.index(agent) for agent in agents])
 
-    def widths(self, hidden: tuple[int, ...]) -> Widths:
+    def dims(self, hidden: tuple[int, ...]) -> NetworkDims:
         """Its own, padding included, so that its numbers fit."""
-        widths = widths_of(self.facts)
-        if widths.hidden != hidden:
-            raise DataError(f"the agents of {self.folder} have hidden layers {widths.hidden}, not {hidden}")
-        return widths
+        dims = dims_of(self.facts)
+        if dims.hidden != hidden:
+            raise DataError(f"the agents of {self.folder} have hidden layers {dims.hidden}, not {hidden}")
+        return dims

@@ -1,7 +1,7 @@
 """Soft actor-critic (Haarnoja et al. 2018) for a stack of K agents at once.
 
 Two critics with layer normalisation, automatic temperature, no delayed updates. All agents' numbers lie in a few flat
-buffers, so that an update of the whole stack is a few hundred kernels, recorded in one CUDA graph where there is a GPU.
+buffers, so that an update of the whole stack is a few hundred kernels, captured in one CUDA graph where there is a GPU.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from himatch._runtime.files import damaged
 from himatch._runtime.flat import FlatParameters, load_optimizer
-from himatch._runtime.graphs import CompiledPart, GraphedStep, Undo
+from himatch._runtime.graphs import CompiledPart, Undo, make_step
 from himatch._runtime.shapes import Float, shaped
 from himatch.errors import HimatchError
-from himatch.experts.networks import Actor, Critics, Widths, initialize
-from himatch.experts.replay import Experience, Replay
+from himatch.experts.networks import Actor, Critics, NetworkDims, initialize
+from himatch.experts.replay_buffer import Experience, ReplayBuffer
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,15 @@ class SAC:
     def __init__(
         self,
         config: SACConfig,
-        widths: Widths,
+        dims: NetworkDims,
         action_widths: tuple[int, ...],
         seeds: tuple[int, ...],
         device: torch.device,
     ) -> None:
         self.config, self.device, self.stack = config, device, len(seeds)
-        self.widths = widths
-        self.actor = Actor(action_widths, self.widths)
-        critics, targets = Critics(self.stack, self.widths), Critics(self.stack, self.widths)
+        self.dims = dims
+        self.actor = Actor(action_widths, self.dims)
+        critics, targets = Critics(self.stack, self.dims), Critics(self.stack, self.dims)
         initialize(self.actor, critics, seeds)
         targets.load_state_dict(critics.state_dict())
         self.actor.to(device)
@@ -83,18 +84,18 @@ class SAC:
             self._adam(t) for t in (self.flat_actor.master, self.flat_critics.master, self.log_temperature)
         ]
         rows = config.memory // config.copies
-        self.replay = Replay(rows, self.stack, config.copies, self.widths.observation, self.widths.action, device)
+        self.replay = ReplayBuffer(rows, self.stack, config.copies, self.dims.observation, self.dims.action, device)
         self.losses = torch.zeros(2, self.stack, device=device)
         self._critic_loss, self._actor_loss = CompiledPart(self.critic_loss), CompiledPart(self.actor_loss)
         if device.type == "cuda":
             torch.set_float32_matmul_precision("high")
         parts = self._critic_loss, self._actor_loss
-        self._learn = GraphedStep(self._update, device, snapshot=self._snapshot, parts=parts, purpose="training")
+        self._learn = make_step(self._update, device, snapshot=self._snapshot, parts=parts, purpose="training")
 
     @property
     def how(self) -> str:
         """How an update runs: eager, compiled, CUDA graph or compiled CUDA graph."""
-        return self._learn.how
+        return str(getattr(self._learn, "how", "eager"))
 
     def _adam(self, numbers: Tensor) -> torch.optim.Adam:
         numbers.grad = torch.zeros_like(numbers)
@@ -161,7 +162,7 @@ class SAC:
     @shaped
     def act(self, observations: Float[Tensor, "K E obs"]) -> Float[Tensor, "K E act"]:
         """Sampled actions."""
-        noise = torch.randn(*observations.shape[:2], self.widths.action, device=self.device)
+        noise = torch.randn(*observations.shape[:2], self.dims.action, device=self.device)
         return self.actor.act(observations, noise)
 
     # -- state --------------------------------------------------------------------------------------------------
@@ -174,6 +175,15 @@ class SAC:
             state[name] = numbers
             state |= {f"{name}.{k}": torch.as_tensor(v) for k, v in optimizer.state.get(numbers, {}).items()}
         return {name: tensor.detach().cpu().clone() for name, tensor in state.items()}
+
+    def check_state(self, state: dict[str, Tensor], where: str) -> None:
+        """Refuse a stored state that is not one of such a stack; called before the first update."""
+        for name, tensor in self.state().items():
+            if name not in state:
+                raise damaged(where, f"no {name} in it")
+            for stored in (name, f"{name}.exp_avg", f"{name}.exp_avg_sq"):
+                if stored in state and state[stored].shape != tensor.shape:
+                    raise damaged(where, f"{stored} has shape {tuple(state[stored].shape)}, not {tuple(tensor.shape)}")
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Take over a stored state, in place."""

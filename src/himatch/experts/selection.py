@@ -20,7 +20,7 @@ from himatch.experts.cards import Card, read_cards
 from himatch.experts.catalog import MEDIUM
 from himatch.experts.expert import Expert, load_expert, narrowed, stacked_actor, to_range, write_family
 from himatch.experts.networks import Actor
-from himatch.experts.run import METRICS, SNAPSHOTS, AgentSpec, agents_of, read_run, widths_of
+from himatch.experts.run import METRICS, SNAPSHOTS, AgentSpec, agents_of, dims_of, read_run
 from himatch.simulation import EVALUATION_SEED, make_simulator, record
 from himatch.tasks import Task, get_task
 from himatch.tasks.locomotion import BACKFLIP, CHEETAH_VEL
@@ -44,7 +44,7 @@ class Candidate:
     weights: Mapping[str, Tensor]
 
 
-class Run:
+class ExpertRun:
     """A training run that is read back."""
 
     def __init__(self, folder: Path) -> None:
@@ -53,7 +53,7 @@ class Run:
         self.folder = folder
         self.rows = [r for r in read_rows(folder / METRICS) if self._snapshot(r["step"]).is_file()]
         actions = tuple(get_task(agent.task).action_width or 0 for agent in self.agents)
-        self.flat = FlatParameters(Actor(actions, widths_of(self.facts)).named_parameters(), torch.float32)
+        self.flat = FlatParameters(Actor(actions, dims_of(self.facts)).named_parameters(), torch.float32)
 
     def _snapshot(self, step: int) -> Path:
         return self.folder / SNAPSHOTS / f"{step:09d}.safetensors"
@@ -125,7 +125,7 @@ def spread(episodes: Sequence[Trajectory]) -> float:
 
 
 def velocity_error(episodes: Sequence[Trajectory], velocity: float) -> float:
-    """How far the mean x-velocity after settling is from the one asked for."""
+    """How far the mean x-velocity after settling is from the target."""
     reached = [_coordinate(episode, CHEETAH_VEL, "x_velocity")[SETTLING:] for episode in episodes]
     return abs(float(np.mean(reached)) - velocity)
 
@@ -140,7 +140,7 @@ def _coordinate(episode: Trajectory, task: Task, feature: str) -> Array:
     return episode.observations[:, cast("int", task.features[feature])]
 
 
-def pick_experts(
+def select_experts(
     run: str | Path, out: str | Path, *, command: str = "", only: Sequence[str] = (), threads: int = 0
 ) -> list[Expert]:
     """Evaluate a run's best snapshots over 20 episodes and write each task's experts into ``out``.
@@ -148,7 +148,7 @@ def pick_experts(
     Experts of other names that are there already stay; ``only`` writes no others than these. A medium agent is one of
     the expert that will stand beside it in ``out``.
     """
-    opened, picked = Run(Path(run)), []
+    opened, selected = ExpertRun(Path(run)), []
     if not opened.rows:
         raise DataError(f"{run} has no snapshots yet; train on")
     facts = {"command": command, "config": opened.facts["config"], "versions": opened.facts["versions"]}
@@ -164,14 +164,19 @@ def pick_experts(
         chosen = [replace(e, card={**facts, **e.card}) for e in experts if not only or e.name in only]
         if chosen:
             write_family(Path(out), name, chosen)
-        picked += chosen
-    if only and not picked:
+        selected += chosen
+    if only and not selected:
         raise HimatchError(f"{run} gives no expert called {', '.join(only)}")
-    return picked
+    return selected
 
 
 def _best(
-    run: Run, task: Task, agents: Sequence[int], threads: int, score: Callable[[Sequence[Trajectory]], float], tail: str
+    run: ExpertRun,
+    task: Task,
+    agents: Sequence[int],
+    threads: int,
+    score: Callable[[Sequence[Trajectory]], float],
+    tail: str,
 ) -> list[Expert]:
     # Every seed gets a say: the best training return need not do best when evaluated.
     each = max(2, CANDIDATES // len(agents))
@@ -186,7 +191,7 @@ def _kept(out: Path, only: Sequence[str], name: str) -> Card | None:
     return read_cards(out).get(name) if only and name not in only else None
 
 
-def _locomotion(run: Run, task: Task, agents: Sequence[int], threads: int, kept: Card | None) -> list[Expert]:
+def _locomotion(run: ExpertRun, task: Task, agents: Sequence[int], threads: int, kept: Card | None) -> list[Expert]:
     """A medium agent and the best one, unless an expert is kept."""
     experts = [] if kept else _best(run, task, agents, threads, mean_return, "-expert")
     best = (kept or experts[0].card)["stochastic"]["mean"]
@@ -195,10 +200,10 @@ def _locomotion(run: Run, task: Task, agents: Sequence[int], threads: int, kept:
     return [_medium(run, task, agents, threads, best), *experts]
 
 
-def _medium(run: Run, task: Task, agents: Sequence[int], threads: int, best: float) -> Expert:
+def _medium(run: ExpertRun, task: Task, agents: Sequence[int], threads: int, best: float) -> Expert:
     """Of the agents well inside the range of medium returns the one that falls last, else the nearest to the range.
 
-    Where none falls, the steadiest. Picked by the mean alone, medium episodes may be the expert's with bad luck.
+    Where none falls, the steadiest. Selected by the mean alone, medium episodes may be the expert's with bad luck.
     """
     goal, slack = sum(MEDIUM) / 2 * best, 0.7 * (MEDIUM[1] - MEDIUM[0]) / 2 * best
     candidates = run.candidates(agents, lambda r: abs(r - goal), 6 * CANDIDATES)
@@ -211,7 +216,7 @@ def _medium(run: Run, task: Task, agents: Sequence[int], threads: int, best: flo
     return _expert(f"{task.name}-medium", task, candidates[chosen], threads)
 
 
-def _velocities(run: Run, task: Task, agents: Sequence[int], threads: int) -> list[Expert]:
+def _velocities(run: ExpertRun, task: Task, agents: Sequence[int], threads: int) -> list[Expert]:
     experts = []
     specs = list(dict.fromkeys(run.agents[agent].settings for agent in agents))
     for settings in sorted(specs):
@@ -243,7 +248,7 @@ def _expert(name: str, task: Task, chosen: Candidate, threads: int) -> Expert:
 def evaluated(expert: Expert, threads: int = 0) -> Expert:
     """The expert with what sampled and most likely actions reach on its card.
 
-    The episodes are others than those it was picked by, which flatter whatever does best in them.
+    The episodes are others than those it was selected by, which flatter whatever does best in them.
     """
     card, task = dict(expert.card), expert.task
     for mode in ("stochastic", "deterministic"):

@@ -7,7 +7,6 @@ into the bias of the norm before it, and attention scales other than ours go int
 from __future__ import annotations
 
 import hashlib
-import json
 import pickle
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from himatch._runtime.files import reading
+from himatch._runtime.files import read_json
 from himatch._runtime.tensors import read_tensors
 from himatch.errors import DataError, note, one_line
 from himatch.methods.batch import Dims
@@ -41,9 +40,8 @@ class HuggingFaceCheckpoint:
         if not (folder / CONFIG).is_file():
             remedy = "; to download one, write hf:USER/NAME" if not folder.exists() else ""
             raise DataError(f"{folder} holds no {CONFIG}{remedy}")
-        with reading(str(folder / CONFIG)):
-            config = json.loads((folder / CONFIG).read_text())
-            kind = config.get("model_type")
+        config = read_json(folder / CONFIG)
+        kind = config.get("model_type")
         if kind != "decision_transformer":
             raise DataError(f"{folder / CONFIG} describes a {kind}, not a decision_transformer")
         path = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)

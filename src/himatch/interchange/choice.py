@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.errors import DataError, HimatchError
+from himatch._runtime.files import entry
+from himatch.errors import HimatchError
 from himatch.policy import Policy
 from himatch.rehearsal.temperature import Progress, best_temperature, rule, some_episodes, training_scores
 from himatch.targets import EpisodeReference, Samples
@@ -77,10 +78,7 @@ def _by_loss(policy: Policy) -> Choice:
         if not rows:
             raise HimatchError(f"{policy.folder} holds no losses of seed {seed} to choose by; name a seed (--seed)")
         kind = kind if kind in rows[-1] else "loss"
-        try:
-            losses = [float(row[kind]) for row in rows]
-        except (KeyError, TypeError, ValueError) as reason:
-            raise DataError(f"{policy.folder}: the losses of seed {seed} are damaged ({reason})") from None
+        losses = [entry(row, float, f"{policy.folder}, metrics of seed {seed}", kind) for row in rows]
         scores.append(min(losses) if policy.method.validated and kind == "validation" else losses[-1])
     name = {"validation": "validation loss", "loss": "training loss"}[kind]
     return _lowest(policy, f"{name}, since the run keeps no demonstrations", scores)

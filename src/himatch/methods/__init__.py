@@ -21,7 +21,7 @@ from himatch.methods.base import Agent, Method
 from himatch.methods.bdt import BDT
 from himatch.methods.dtx import DTAE, DTCPC, DTE2E
 from himatch.methods.focal import FOCAL
-from himatch.methods.gdt import BC, CDT, DT, GoalDT, MomentsDT
+from himatch.methods.gdt import BC, CDT, DT, GoalDT, MomentsDT, SequenceMethod
 from himatch.methods.metabc import MetaBC
 from himatch.methods.registry import METHODS, check_method, make_method, method_from_spec, method_spec
 
@@ -40,6 +40,7 @@ __all__ = [
     "MetaBC",
     "Method",
     "MomentsDT",
+    "SequenceMethod",
     "check_method",
     "make_method",
     "method_from_spec",

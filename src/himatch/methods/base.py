@@ -210,7 +210,7 @@ class Method:
     """Whether a target must be a demonstration."""
     matches: ClassVar[Literal["distribution", "return", "goal"]] = "distribution"
     """The kind of target that says most to it."""
-    presets: ClassVar[Mapping[str, Settings]]
+    presets: ClassVar[Mapping[str, Settings]] = {"paper": {}, "fast": {}, "cpu": {}}
     """Settings of the model and of training that differ from the defaults (Table dt_hyper), by preset."""
     fixed: ClassVar[Settings] = {}
     """Settings that are what they are, whatever is given."""

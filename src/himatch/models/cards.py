@@ -6,12 +6,12 @@ precision, some of the training episodes, and ``evaluation.json``, which was fou
 
 from __future__ import annotations
 
-import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from himatch._runtime.files import reading
+from himatch._runtime.files import entry, read_json
 
 BUNDLED = Path(__file__).parent / "bundled"
 
@@ -54,27 +54,31 @@ def read_cards(folder: str | Path | None = None) -> list[ModelCard]:
 
 def read_card(folder: Path) -> ModelCard:
     """One model's card."""
-    with reading(str(folder)):
-        run = json.loads((folder / "run.json").read_text())
-        found = json.loads((folder / "evaluation.json").read_text())
-        targets = found["targets"]
-        groups = {group: [t for t in targets if group in (t["group"], "total")] for group in found["summary"]}
-        return ModelCard(
-            name=folder.name,
-            method=run["method"]["name"],
-            task=run["task"]["name"],
-            feature=found["feature"],
-            w1={group: found["summary"][group]["mean"] for group in groups},
-            mixture={group: sum(t["reference"] for t in chosen) / len(chosen) for group, chosen in groups.items()},
-            targets=len(targets),
-            episodes=targets[0]["episodes"],
-            data=run["data"]["source"],
-            data_episodes=run["data"]["episodes"],
-            data_hash=run["data"]["hash"],
-            command=run["bundled"]["command"],
-            size=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
-            choice=seed_choice(run),
-        )
+    where = str(folder)
+    run, found = (read_json(folder / name, where) for name in ("run.json", "evaluation.json"))
+    targets = entry(found, list, where, "targets")
+    mixtures: dict[str, list[float]] = {group: [] for group in entry(found, dict, where, "summary")}
+    for i in range(len(targets)):
+        group = entry(found, str, where, "targets", i, "group")
+        for name in mixtures:
+            if name in (group, "total"):
+                mixtures[name].append(entry(found, float, where, "targets", i, "reference"))
+    return ModelCard(
+        name=folder.name,
+        method=entry(run, str, where, "method", "name"),
+        task=entry(run, str, where, "task", "name"),
+        feature=entry(found, str, where, "feature"),
+        w1={group: entry(found, float, where, "summary", group, "mean") for group in mixtures},
+        mixture={group: sum(values) / len(values) if values else math.nan for group, values in mixtures.items()},
+        targets=len(targets),
+        episodes=entry(found, int, where, "targets", 0, "episodes"),
+        data=entry(run, str, where, "data", "source"),
+        data_episodes=entry(run, int, where, "data", "episodes"),
+        data_hash=entry(run, str, where, "data", "hash"),
+        command=entry(run, str, where, "bundled", "command"),
+        size=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+        choice=seed_choice(run),
+    )
 
 
 def seed_choice(run: dict[str, Any]) -> str | None:

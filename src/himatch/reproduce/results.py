@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from himatch._runtime.files import new_file, reading
+from himatch._runtime.files import damaged, entry, new_file, read_json
 from himatch.errors import DataError
 from himatch.reproduce.specification import DATASET, Specification
 from himatch.reproduce.suites import SUITES
@@ -155,17 +155,31 @@ def _short(value: Any, name: str) -> Any:
 
 def read_result(path: Path) -> JobResult:
     """Read a result back."""
-    with reading(str(path)):
-        content = json.loads(path.read_text())
-        if isinstance(content["method"], str):
-            raise DataError(f"{path}: written by an earlier himatch; run the benchmark again, in another folder")
-        if content["method"] is not None:
-            content["method"] = Specification.of(**content["method"])
-        edges = content.pop("edges", None)
-        targets = [TargetScore(**target) for target in content.pop("targets")]
-        for target in targets if edges is not None else ():
-            target.histograms["edges"] = edges
-        return JobResult(**content, targets=targets)
+    content, where = read_json(path), str(path)
+    method = entry(content, object, where, "method")
+    if isinstance(method, str):
+        raise DataError(f"{path}: written by an earlier himatch; run the benchmark again, in another folder")
+    if method is not None:
+        content["method"] = Specification.of(**entry(content, dict, where, "method"))
+    edges = content.pop("edges", None)
+    stored = entry(content, list, where, "targets")
+    del content["targets"]
+    targets = [TargetScore(**_fields_of(TargetScore, target, where)) for target in stored]
+    for target in targets if edges is not None else ():
+        target.histograms["edges"] = edges
+    return JobResult(**_fields_of(JobResult, content, where, "targets"), targets=targets)
+
+
+def _fields_of(kind: type[Any], content: Any, where: str, *others: str) -> dict[str, Any]:
+    """The fields of a dataclass that a file holds, less those that come from elsewhere; refuses one too few or many."""
+    wanted = [one for one in fields(kind) if one.name not in others]
+    needed = [one.name for one in wanted if one.default is MISSING and one.default_factory is MISSING]
+    for name in needed:
+        entry(content, object, where, name)
+    unknown = sorted(set(content) - {one.name for one in wanted})
+    if unknown:
+        raise damaged(where, f"an unknown key {unknown[0]}")
+    return dict(content)
 
 
 def read_results(folders: str | Path | Sequence[str | Path]) -> list[JobResult]:

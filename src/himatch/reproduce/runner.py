@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import signal
 import threading
 import time
@@ -20,7 +19,7 @@ import torch
 from rich.console import Console
 from rich.text import Text
 
-from himatch._runtime.files import check_target, new_file, reading, write_json
+from himatch._runtime.files import check_target, new_file, read_json, write_json
 from himatch._runtime.progress import HANGUP, interrupt, on_signals, progress_bar
 from himatch.errors import HimatchError, one_line
 from himatch.reproduce.execution import MODELS, run_job
@@ -97,8 +96,7 @@ def _keep_to_one_kind(path: Path, options: Options) -> None:
         RunFolder(folder).begun for folder in (path.parent / MODELS).glob("*")
     )
     if begun and path.is_file():
-        with reading(str(path)):
-            stored = {**kind, **json.loads(path.read_text())}
+        stored = {**kind, **read_json(path)}
         other = [f"{name} {stored[name]}, now {value}" for name, value in kind.items() if stored[name] != value]
         if other:
             raise HimatchError(f"{path.parent} holds other results ({'; '.join(other)}); choose another --out")

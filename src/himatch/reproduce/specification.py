@@ -15,7 +15,7 @@ _LABELS = {
     **{"cdt": "Categorical DT", "dt": "DT", "bc": "BC (no-context)", "meta-bc": "Meta-BC", "focal": "FOCAL"},
     **{"bdt": "BDT", "dt-ae": "DT-AE", "dt-cpc": "DT-CPC", "dt-e2e": "DT-E2E"},
 }
-_SAMPLED = "by chance"  # of stochastic policies; published tables have it
+_SAMPLED = "sampled actions"  # of stochastic policies
 _FORMS = {"mode": "{}", "m": "m={}", "target_window": "N={}", "literal": "literal"}
 
 

@@ -22,5 +22,5 @@ __all__ = [
     "register_environments",
 ]
 
-if "gymnasium" in sys.modules:
+if sys.modules.get("gymnasium") is not None:
     register_environments()

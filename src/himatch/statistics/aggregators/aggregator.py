@@ -12,7 +12,6 @@ from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.errors import HimatchError
@@ -68,6 +67,8 @@ def discounted_sums(values: Float[NDArray[np.floating], "T k"], gamma: float) ->
     backwards = np.asarray(values, dtype=np.float64)[::-1]
     if gamma == 1.0:
         return np.cumsum(backwards, axis=0)[::-1]
+    from scipy.signal import lfilter  # a second to import, and only discounts need it
+
     return np.asarray(lfilter([1.0], [1.0, -gamma], backwards, axis=0), dtype=np.float64)[::-1]
 
 

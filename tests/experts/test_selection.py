@@ -14,12 +14,11 @@ import torch
 import himatch as hm
 from himatch._runtime.tensors import read_tensors
 from himatch.errors import DataError, HimatchError
-from himatch.experts import AgentSpec, SACConfig, load_expert, pick_experts, read_cards, train_experts
-from himatch.experts import selection as picking
+from himatch.experts import AgentSpec, SACConfig, load_expert, read_cards, select_experts, selection, train_experts
 from himatch.experts.expert import Expert, narrowed, stacked_actor
 from himatch.experts.networks import Actor
-from himatch.experts.run import widths_of
-from himatch.experts.selection import CARD_SEED, Run, full_turns, velocity_error
+from himatch.experts.run import dims_of
+from himatch.experts.selection import CARD_SEED, ExpertRun, full_turns, velocity_error
 from himatch.simulation.gymnasium_envs import GymnasiumSimulator
 
 TINY = SACConfig(hidden=(8, 8), copies=4, updates=1, batch_size=8, memory=400, first=80)
@@ -28,16 +27,16 @@ AGENTS = [AgentSpec("point", 0), AgentSpec("point", 3), AgentSpec("plane", 0)]
 
 @pytest.fixture
 def trained(point_mass: Path, tmp_path: Path) -> Path:
-    settings = {"config": TINY, "looks": 20, "device": "cpu", "threads": 1, "quiet": True}
+    settings = {"config": TINY, "snapshots": 20, "device": "cpu", "threads": 1, "quiet": True}
     return train_experts(AGENTS, tmp_path / "run", steps=200, **settings)  # type: ignore[arg-type]
 
 
 def test_picked_agents_load_with_their_cards(trained: Path, tmp_path: Path) -> None:
-    picked = pick_experts(trained, tmp_path / "agents", command="himatch experts train point plane", threads=1)
+    picked = select_experts(trained, tmp_path / "agents", command="himatch experts train point plane", threads=1)
     assert [agent.name for agent in picked] == ["point-medium", "point-expert", "plane-medium", "plane-expert"]
     cards = read_cards(tmp_path / "agents")
     assert list(cards) == ["plane-medium", "plane-expert", "point-medium", "point-expert"]  # by family
-    taken = {row["step"]: row["updates"] for row in Run(trained).rows}
+    taken = {row["step"]: row["updates"] for row in ExpertRun(trained).rows}
     for name, card in cards.items():
         assert (card["task"], card["family"]) == (name.split("-")[0],) * 2
         assert card["command"] == "himatch experts train point plane"
@@ -58,9 +57,9 @@ def test_picked_agents_load_with_their_cards(trained: Path, tmp_path: Path) -> N
 
 def test_a_family_grows_and_what_is_not_picked_stays(trained: Path, tmp_path: Path) -> None:
     out = tmp_path / "agents"
-    pick_experts(trained, out, command="first", threads=1)
+    select_experts(trained, out, command="first", threads=1)
     before = read_cards(out)
-    picked = pick_experts(trained, out, command="second", only=("point-expert",), threads=1)
+    picked = select_experts(trained, out, command="second", only=("point-expert",), threads=1)
     assert [agent.name for agent in picked] == ["point-expert"]
     after = read_cards(out)
     assert {name: card["command"] for name, card in after.items()} == {
@@ -68,14 +67,14 @@ def test_a_family_grows_and_what_is_not_picked_stays(trained: Path, tmp_path: Pa
     }
     assert after["point-medium"] == before["point-medium"]
     with pytest.raises(HimatchError, match="no expert called moon"):
-        pick_experts(trained, out, only=("moon",), threads=1)
+        select_experts(trained, out, only=("moon",), threads=1)
 
 
 def test_a_medium_agent_is_one_of_the_expert_beside_it(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "agents"
-    pick_experts(trained, out, threads=1)
+    select_experts(trained, out, threads=1)
     path = next(path for path in out.glob("*.json") if path.stem == "point")
     content = json.loads(path.read_text())
     for card in content["agents"]:
@@ -83,19 +82,19 @@ def test_a_medium_agent_is_one_of_the_expert_beside_it(
     path.write_text(json.dumps(content))
     asked: list[float] = []
 
-    def medium(run: Run, task: hm.Task, agents: object, threads: int, best: float) -> Expert:
+    def medium(run: ExpertRun, task: hm.Task, agents: object, threads: int, best: float) -> Expert:
         asked.append(best)
         return load_expert(f"{task.name}-medium", out)
 
-    monkeypatch.setattr(picking, "_medium", medium)
-    picked = pick_experts(trained, out, only=("point-medium",), threads=1)
+    monkeypatch.setattr(selection, "_medium", medium)
+    picked = select_experts(trained, out, only=("point-medium",), threads=1)
     assert [agent.name for agent in picked] == ["point-medium"]
     assert asked[0] == 123.0
 
 
 def test_cards_are_written_anew(trained: Path, tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     out = tmp_path / "agents"
-    pick_experts(trained, out, threads=1)
+    select_experts(trained, out, threads=1)
     right = read_cards(out)
     for path in out.glob("*.json"):
         content = json.loads(path.read_text())
@@ -111,14 +110,14 @@ def test_cards_are_written_anew(trained: Path, tmp_path: Path, run: Callable[...
 
 def test_a_narrowed_agent_acts_as_in_the_padded_stack(trained: Path) -> None:
     """Exactly: with numbers of few bits, sums do not depend on their order."""
-    opened = Run(trained)
-    task, widths = hm.get_task("point"), widths_of(opened.facts)
-    stack = Actor((1, 1, 2), widths)
+    opened = ExpertRun(trained)
+    task, dims = hm.get_task("point"), dims_of(opened.facts)
+    stack = Actor((1, 1, 2), dims)
     for tensor in stack.state_dict().values():
         tensor.copy_(torch.randint(-8, 9, tensor.shape) / 16)
-    seen = torch.zeros(3, 6, widths.observation)
+    seen = torch.zeros(3, 6, dims.observation)
     seen[..., :2] = torch.randint(-8, 9, (3, 6, 2)) / 8
-    noise = torch.randn(3, 6, widths.action)
+    noise = torch.randn(3, 6, dims.action)
     for agent, (actions, observations) in enumerate([(1, 2), (1, 2), (2, 4)]):
         weights = {name: tensor[agent] for name, tensor in stack.state_dict().items()}
         one = stacked_actor([narrowed(weights, observations, actions)])
@@ -130,14 +129,14 @@ def test_a_narrowed_agent_acts_as_in_the_padded_stack(trained: Path) -> None:
     row = opened.rows[-1]
     flat = read_tensors(trained / "snapshots" / f"{row['step']:09d}.safetensors")["actors"].float()
     opened.flat.load(flat)
-    whole = Actor((1, 1, 2), widths)
+    whole = Actor((1, 1, 2), dims)
     whole.load_state_dict(dict(zip(opened.flat.names, opened.flat.views(flat), strict=True)))
     one = stacked_actor([opened.load(1, row).weights])
     torch.testing.assert_close(one.act(seen[1:2, :, :2], None)[0], whole.act(seen, None)[1, :, : task.action_width])
 
 
 def test_several_agents_act_as_one_stack(trained: Path) -> None:
-    opened = Run(trained)
+    opened = ExpertRun(trained)
     pair = [opened.load(agent, opened.rows[-1]).weights for agent in (0, 1)]
     seen = torch.randn(2, 5, 2)
     together = stacked_actor(pair).act(seen, None)
@@ -147,9 +146,9 @@ def test_several_agents_act_as_one_stack(trained: Path) -> None:
 
 def test_where_returns_are_penalties_there_is_no_medium_agent(point_mass: Path, tmp_path: Path) -> None:
     agent = AgentSpec("point", 0, (("bonus", -3.0),))
-    settings = {"config": TINY, "looks": 5, "device": "cpu", "threads": 1, "quiet": True}
+    settings = {"config": TINY, "snapshots": 5, "device": "cpu", "threads": 1, "quiet": True}
     train_experts([agent], tmp_path / "run", steps=120, **settings)  # type: ignore[arg-type]
-    (picked,) = pick_experts(tmp_path / "run", tmp_path / "agents", threads=1)
+    (picked,) = select_experts(tmp_path / "run", tmp_path / "agents", threads=1)
     assert picked.name == "point-expert"
     assert picked.settings == {"bonus": -3.0}
     assert picked.card["stochastic"]["mean"] < 0.0
@@ -166,8 +165,8 @@ def test_what_velocity_agents_and_flips_are_held_to() -> None:
 
 def test_what_is_measured_is_named_by_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, feature in (("CHEETAH_VEL", "x_velocity"), ("BACKFLIP", "pitch")):
-        task = getattr(picking, name)
-        monkeypatch.setattr(picking, name, replace(task, features={feature: 3}))
+        task = getattr(selection, name)
+        monkeypatch.setattr(selection, name, replace(task, features={feature: 3}))
     steps = np.zeros((200, 17))
     steps[:, 3] = np.linspace(0.0, 2.0 * np.pi, 200)
     episode = hm.Trajectory(steps, np.zeros((200, 6)))
@@ -177,23 +176,23 @@ def test_what_is_measured_is_named_by_the_task(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_velocity_of_somebody_elses_task_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     episode = hm.Trajectory(np.zeros((4, 2)), np.zeros((4, 1)), np.zeros(4))
-    monkeypatch.setattr(picking, "roll_out", lambda *_, **__: [[episode]])
+    monkeypatch.setattr(selection, "roll_out", lambda *_, **__: [[episode]])
     cart = Expert("cart-expert", hm.Task("cart", 4, 2, 1), {}, {"settings": {"velocity": 1.0}})
-    assert "velocity_error" not in picking.evaluated(cart).card["stochastic"]
+    assert "velocity_error" not in selection.evaluated(cart).card["stochastic"]
 
 
 def test_simulations_are_closed_when_a_rollout_fails(
     trained: Path, point_mass: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, closed = [], []
-    make, close = picking.make_simulator, GymnasiumSimulator.close
-    monkeypatch.setattr(picking, "make_simulator", lambda *a, **k: made.append(make(*a, **k)) or made[-1])
+    make, close = selection.make_simulator, GymnasiumSimulator.close
+    monkeypatch.setattr(selection, "make_simulator", lambda *a, **k: made.append(make(*a, **k)) or made[-1])
     monkeypatch.setattr(GymnasiumSimulator, "close", lambda self: closed.append(self) or close(self))
-    monkeypatch.setattr(picking, "record", lambda *_: 1 / 0)
-    opened = Run(trained)
+    monkeypatch.setattr(selection, "record", lambda *_: 1 / 0)
+    opened = ExpertRun(trained)
     weights = opened.load(0, opened.rows[-1]).weights
     with pytest.raises(ZeroDivisionError):
-        picking.roll_out([weights], [{}], hm.get_task("point"), stochastic=False, episodes=2)
+        selection.roll_out([weights], [{}], hm.get_task("point"), stochastic=False, episodes=2)
     assert len(made) == 1
     assert closed == made
 
@@ -214,7 +213,7 @@ def test_bad_runs_are_one_line(
     for path in (trained / "snapshots").iterdir():
         path.unlink()
     refused(trained, "no snapshots yet")
-    settings = {"config": TINY, "looks": 80, "device": "cpu", "threads": 1, "quiet": True}
+    settings = {"config": TINY, "snapshots": 80, "device": "cpu", "threads": 1, "quiet": True}
     train_experts(AGENTS[:1], tmp_path / "short", steps=84, **settings)  # type: ignore[arg-type]
     metrics = tmp_path / "short" / "metrics.jsonl"
     lines = [json.loads(line) | {"returns": [None]} for line in metrics.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""Training a stack of experts: simulations of several tasks at once, one update for all agents."""
+"""The training of a stack of experts: simulations of several tasks at once, one update for all agents."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import numpy as np
 import torch
 
 from himatch._runtime.devices import find_device, seeded
-from himatch._runtime.files import add_row, read_rows, reading, write_json, write_rows
+from himatch._runtime.files import add_row, read_rows, write_json, write_rows
 from himatch._runtime.progress import interruptible, progress_bar
 from himatch._runtime.tensors import versions, write_tensors
 from himatch.errors import HimatchError
-from himatch.experts.networks import Widths
+from himatch.experts.collector import Collector, action_range
+from himatch.experts.networks import NetworkDims
 from himatch.experts.run import (
     METRICS,
     RUN,
@@ -24,9 +25,9 @@ from himatch.experts.run import (
     StartingRun,
     describe_run,
     stored_state,
+    trained_steps,
 )
 from himatch.experts.sac import SAC, SACConfig
-from himatch.experts.stage import Stage, action_range
 from himatch.tasks import Task, get_task
 
 SAVE_EVERY = 120.0  # seconds between checkpoints
@@ -42,7 +43,7 @@ def train_experts(
     steps: int,
     config: SACConfig | None = None,
     seed: int = 0,
-    looks: int = 100,
+    snapshots: int = 100,
     resume: bool = False,
     start: str | Path | None = None,
     minutes: float | None = None,
@@ -58,7 +59,7 @@ def train_experts(
         Those of one task share its simulations where they follow one another.
     out
         Folder of the run.
-    looks
+    snapshots
         How often, over the whole run, a row of metrics and a snapshot of all actors are kept.
     resume
         Continue the run in ``out``; its agents and settings must be the same.
@@ -66,35 +67,41 @@ def train_experts(
         Another run: begin with its agents of the same task, settings and seed, at the step it had reached.
     """
     config, folder = config or SACConfig(), Path(out)
-    if not agents:
-        raise HimatchError("name at least one task to train an expert for")
-    if steps < 1 or looks < 1:
-        raise HimatchError(f"steps and looks must be at least 1, got {steps} and {looks}")
-    if seed < 0 or min(agent.seed for agent in agents) < 0:
-        raise HimatchError("seeds must be 0 or more")
+    _check(agents, steps, snapshots, seed)
     place, tasks = find_device(device), [_checked_task(agent.task) for agent in agents]
     other = None if start is None else StartingRun(Path(start), agents)
-    if other is None:
-        widest = [max(getattr(task, f"{what}_width") for task in tasks) for what in ("observation", "action")]
-        widths = Widths(widest[0], widest[1], config.hidden)
-    else:
-        widths = other.widths(config.hidden)
-    description = describe_run(agents, config, widths, seed, start)
-    done, source = stored_state(folder, description, resume=resume), folder
-    if done is None and other is not None:
-        done, source = other.state, other.folder
+    dims = _widest(tasks, config.hidden) if other is None else other.dims(config.hidden)
+    description = describe_run(agents, config, dims, seed, start)
+    state, source = stored_state(folder, description, resume=resume), folder
+    if state is None and other is not None:
+        state, source = other.state, other.folder
     action_widths = tuple(task.action_width or 0 for task in tasks)
-    sac = SAC(config, widths, action_widths, tuple(agent.seed for agent in agents), place)
-    counts = None
-    if done is not None:
-        with reading(str(source / TRAINING)):
-            sac.load_state(done)
-            counts = int(done["step"]), int(done["updates"])
-    stage = Stage(agents, sac, threads)  # it refuses settings that an environment does not know
+    sac = SAC(config, dims, action_widths, tuple(agent.seed for agent in agents), place)
+    done = None
+    if state is not None:
+        sac.check_state(state, str(source / TRAINING))
+        done = trained_steps(state, str(source / TRAINING))
+        sac.load_state(state)
+    collector = Collector(agents, sac, threads)  # it refuses settings that an environment does not know
     if not (folder / RUN).is_file():
         write_json(folder / RUN, description | {"versions": versions()})
-    _Loop(stage, folder, steps, looks, counts).go(seed, minutes, quiet)
+    _Loop(collector, folder, steps, snapshots, done).go(seed, minutes, quiet)
     return folder
+
+
+def _check(agents: Sequence[AgentSpec], steps: int, snapshots: int, seed: int) -> None:
+    if not agents:
+        raise HimatchError("name at least one task to train an expert for")
+    if steps < 1 or snapshots < 1:
+        raise HimatchError(f"steps and snapshots must be at least 1, got {steps} and {snapshots}")
+    if seed < 0 or min(agent.seed for agent in agents) < 0:
+        raise HimatchError("seeds must be 0 or more")
+
+
+def _widest(tasks: Sequence[Task], hidden: tuple[int, ...]) -> NetworkDims:
+    """Dims that hold every task's observations and actions."""
+    observation = max(task.observation_width or 0 for task in tasks)
+    return NetworkDims(observation, max(task.action_width or 0 for task in tasks), hidden)
 
 
 def _checked_task(name: str) -> Task:
@@ -106,11 +113,13 @@ def _checked_task(name: str) -> Task:
 
 
 class _Loop:
-    """Steps, looks and checkpoints; ``done`` is steps and updates of a run that goes on."""
+    """Steps, snapshots and checkpoints; ``done`` is steps and updates of a run that goes on."""
 
-    def __init__(self, stage: Stage, folder: Path, steps: int, looks: int, done: tuple[int, int] | None) -> None:
-        self.stage, self.folder, self.steps = stage, folder, steps
-        self.every = max(1, steps // looks)
+    def __init__(
+        self, collector: Collector, folder: Path, steps: int, snapshots: int, done: tuple[int, int] | None
+    ) -> None:
+        self.collector, self.folder, self.steps = collector, folder, steps
+        self.every = max(1, steps // snapshots)
         self.resumed = done is not None
         self.step, self.updates = done or (0, 0)  # transitions that each agent has learned from, and updates
         kept = [row for row in read_rows(folder / METRICS) if row["step"] <= self.step]
@@ -120,12 +129,12 @@ class _Loop:
         """Train until the steps or the minutes are spent, or a signal asks to stop."""
         if self.step >= self.steps:
             return
-        stage, config = self.stage, self.stage.sac.config
-        stage.start(seed + self.step)
+        collector, config = self.collector, self.collector.sac.config
+        collector.start(seed + self.step)
         began = saved = time.perf_counter()
-        title, learned = f"SAC x{len(stage.agents)}", self.updates
+        title, learned = f"SAC x{len(collector.agents)}", self.updates
         with (
-            seeded(seed + self.step, stage.sac.device),
+            seeded(seed + self.step, collector.sac.device),
             interruptible() as stopped,
             progress_bar(title, self.steps, self.step, quiet=quiet) as update,
         ):
@@ -137,13 +146,13 @@ class _Loop:
             self._fill(over)
             start, first = time.perf_counter(), self.step
             while self.step < self.steps and not over():
-                stage.step(at_random=False, updates=config.updates)
+                collector.step(at_random=False, updates=config.updates)
                 self.step += config.copies
                 self.updates += config.updates
                 now = time.perf_counter()
                 if (self.step // self.every) != (self.step - config.copies) // self.every:
-                    self._look(now - began)
-                    found = [x for x in stage.returns() if x is not None]
+                    self._snapshot(now - began)
+                    found = [x for x in collector.returns() if x is not None]
                     note = f"mean return {np.mean(found):,.0f}" if found else ""
                     update(self.step, (self.step - first) / (now - start), note)
                 if now - saved > SAVE_EVERY:
@@ -157,30 +166,30 @@ class _Loop:
 
     def _fill(self, over: Callable[[], bool]) -> None:
         """Transitions to learn from: of random actions, or of its own policy where the run has learned already."""
-        config = self.stage.sac.config
+        config = self.collector.sac.config
         wanted = min(REFILL, self.step, config.memory) if self.resumed else config.first
         for _ in range(max(1, -(-wanted // config.copies))):
             if over():
                 return
-            self.stage.step(at_random=not self.resumed, updates=0)
+            self.collector.step(at_random=not self.resumed, updates=0)
             if not self.resumed:
                 self.step += config.copies
 
-    def _look(self, seconds: float) -> None:
-        stage = self.stage
+    def _snapshot(self, seconds: float) -> None:
+        collector = self.collector
         row = {
             "step": self.step,
             "updates": self.updates,
             "seconds": round(seconds, 1),
-            "returns": [None if x is None else round(x, 2) for x in stage.returns()],
-            "temperature": [round(x, 5) for x in stage.sac.log_temperature.exp().tolist()],
-            "critic_loss": [float(f"{x:.4g}") for x in stage.sac.losses[0].tolist()],
+            "returns": [None if x is None else round(x, 2) for x in collector.returns()],
+            "temperature": [round(x, 5) for x in collector.sac.log_temperature.exp().tolist()],
+            "critic_loss": [float(f"{x:.4g}") for x in collector.sac.losses[0].tolist()],
         }
         add_row(self.folder / METRICS, row)
-        actors = stage.sac.flat_actor.master.detach().half()
+        actors = collector.sac.flat_actor.master.detach().half()
         write_tensors(self.folder / SNAPSHOTS / f"{self.step:09d}.safetensors", {"actors": actors})
 
     def save(self) -> None:
         """Write what resuming needs."""
-        state = self.stage.sac.state() | {"step": torch.tensor(self.step), "updates": torch.tensor(self.updates)}
+        state = self.collector.sac.state() | {"step": torch.tensor(self.step), "updates": torch.tensor(self.updates)}
         write_tensors(self.folder / TRAINING, state)

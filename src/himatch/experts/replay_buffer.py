@@ -1,4 +1,4 @@
-"""What the agents of a stack have lived through, on the training device."""
+"""The replay buffer of a stack of agents, on the training device."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Experience(NamedTuple):
-    """Transitions; leading axes ``(K, E)`` as they are lived, ``(K, B)`` as they are drawn."""
+    """Transitions; leading axes ``(K, E)`` as they are collected, ``(K, B)`` as they are drawn."""
 
     observations: Tensor
     actions: Tensor
@@ -18,7 +18,7 @@ class Experience(NamedTuple):
     terminated: Tensor
 
 
-class Replay:
+class ReplayBuffer:
     """A ring of rows, each one simultaneous step of all K x E simulations."""
 
     def __init__(
@@ -29,7 +29,7 @@ class Replay:
 
         self.rows, self.agents, self.copies = rows, agents, copies
         self.stored = Experience(room(observation), room(action), room(), room(observation), room())
-        self.filled = torch.zeros((), device=device)  # on the device: a recorded graph reads it
+        self.filled = torch.zeros((), device=device)  # on the device: a CUDA graph reads it
         self.steps = 0
 
     def add(self, step: Experience) -> None:

@@ -1,4 +1,4 @@
-"""Where a stack of agents acts: simulations of several tasks side by side, as arrays padded to the widest."""
+"""Transitions for a stack of agents: simulations of several tasks side by side, as arrays padded to the widest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.errors import HimatchError
-from himatch.experts.replay import Experience
+from himatch.experts.replay_buffer import Experience
 from himatch.experts.run import AgentSpec
 from himatch.experts.sac import SAC
 from himatch.simulation import Simulator, make_simulator
@@ -56,12 +56,12 @@ class World:
     def step(self, actions: Floats, into: tuple[Floats, Floats, Floats]) -> None:
         """Step with actions in [-1, 1]; fills rewards, next observations and terminations, then resets what ended."""
         width = len(self.half)
-        rewards, following, terminated = into
+        rewards, next_observations, terminated = into
         flat = actions[..., :width].reshape(self.simulator.count, width)
         after = self.simulator.step(self.middle + self.half * flat)
         shape = rewards.shape
         rewards[:] = after.rewards.reshape(shape)
-        following[..., : after.observations.shape[1]] = after.observations.reshape(*shape, -1)
+        next_observations[..., : after.observations.shape[1]] = after.observations.reshape(*shape, -1)
         terminated[:] = after.terminated.reshape(shape)
         self.running += after.rewards
         ended = np.flatnonzero(after.terminated | after.truncated)
@@ -78,18 +78,18 @@ def action_range(task: Task) -> tuple[Any, Any]:
     return task.action_low, task.action_high
 
 
-class Stage:
-    """Everything that K agents see and do at a step, as arrays of K x copies rows, over several worlds."""
+class Collector:
+    """Steps K agents in ``copies`` simulations each, over several worlds, and fills their replay buffer."""
 
     def __init__(self, agents: Sequence[AgentSpec], sac: SAC, threads: int) -> None:
-        copies, widths = sac.config.copies, sac.widths
+        copies, dims = sac.config.copies, sac.dims
         pinned = sac.device.type == "cuda"
 
         def room(*width: int) -> Tensor:
             return torch.zeros(len(agents), copies, *width, pin_memory=pinned)
 
         self.sac, self.agents = sac, agents
-        self.host = Experience(room(widths.observation), room(widths.action), room(), room(widths.observation), room())
+        self.host = Experience(room(dims.observation), room(dims.action), room(), room(dims.observation), room())
         self.arrays = tuple(tensor.numpy() for tensor in self.host)
         self.worlds: list[tuple[slice, World]] = []
         first = 0
@@ -105,15 +105,15 @@ class Stage:
         self.rng = np.random.default_rng(seed)
         for number, (_, world) in enumerate(self.worlds):
             world.start(int(np.random.SeedSequence((seed, number)).generate_state(1)[0]) % 2**30)
-        self._look()
+        self._observe()
 
-    def _look(self) -> None:
+    def _observe(self) -> None:
         for rows, world in self.worlds:
             world.write_observations(self.arrays[0][rows])
 
     def step(self, *, at_random: bool, updates: int) -> None:
         """One step of every simulation; the updates run on a GPU while the simulations step."""
-        sac, (_, actions, rewards, following, terminated) = self.sac, self.arrays
+        sac, (_, actions, rewards, next_observations, terminated) = self.sac, self.arrays
         if at_random:
             actions[:] = self.rng.uniform(-1.0, 1.0, actions.shape)
             actions *= sac.actor.mask.cpu().numpy()
@@ -123,11 +123,11 @@ class Stage:
         for _ in range(updates):
             sac.update()
         for rows, world in self.worlds:
-            world.step(actions[rows], (rewards[rows], following[rows], terminated[rows]))
+            world.step(actions[rows], (rewards[rows], next_observations[rows], terminated[rows]))
         sac.replay.add(self.host)
         if sac.device.type == "cuda":
             torch.cuda.current_stream().synchronize()  # the host arrays are about to be overwritten
-        self._look()
+        self._observe()
 
     def returns(self) -> list[float | None]:
         """Mean return of each agent's recent training episodes."""

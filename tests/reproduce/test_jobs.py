@@ -8,8 +8,7 @@ from typing import ClassVar
 import pytest
 
 from himatch.errors import HimatchError
-from himatch.methods import METHODS, make_method
-from himatch.methods.paper import CDT
+from himatch.methods import CDT, METHODS, make_method
 from himatch.reproduce import SUITES, Job, Options, plan_jobs
 from himatch.reproduce.specification import display_name
 from himatch.reproduce.suites import SYNTHETIC, methods_of
@@ -21,8 +20,9 @@ def test_every_row_of_every_suite_is_a_method_with_settings_it_has() -> None:
     for suite in SUITES.values():
         for row in methods_of(suite, "paper", (), all_variants=True):
             name = row.specification.name
-            assert make_method(name, **row.settings(suite.features[0])).name == name
-            configure("paper", **row.overrides)
+            method = make_method(name, **row.settings(suite.features[0]))
+            assert method.name == name
+            configure("paper", method, **row.overrides)
 
 
 def test_rows_are_named_once() -> None:

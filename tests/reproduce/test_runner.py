@@ -23,11 +23,12 @@ from himatch.cli import main
 from himatch.data import Split, TrajectoryDataset, load_dataset, write_minari
 from himatch.datagen import make_dataset
 from himatch.errors import HimatchError, TargetError
-from himatch.evaluation import temperature
 from himatch.methods import METHODS, make_method
+from himatch.policy import Policy, load
+from himatch.rehearsal import temperature
 from himatch.reproduce import BUDGETS, SUITES, Options, Outcome, plan_jobs, read_results, run_benchmark
 from himatch.reproduce import budgets as budgets_module
-from himatch.reproduce import execution as running_module
+from himatch.reproduce import execution as execution_module
 from himatch.reproduce import jobs as jobs_module
 from himatch.reproduce import measurements as measurements_module
 from himatch.reproduce.budgets import Budget
@@ -35,7 +36,6 @@ from himatch.reproduce.report import build_tables
 from himatch.reproduce.runner import show_outcomes
 from himatch.reproduce.specification import display_name
 from himatch.rollout import CONDITIONINGS
-from himatch.runs.loader import load
 from himatch.training import Interrupted
 
 TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
@@ -45,7 +45,7 @@ TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget in which a suite takes seconds."""
     budgets = {**BUDGETS, "smoke": TINY}
-    for module in (budgets_module, jobs_module, running_module):
+    for module in (budgets_module, jobs_module, execution_module):
         monkeypatch.setattr(module, "BUDGETS", budgets)
 
 
@@ -165,13 +165,13 @@ def test_results_that_share_targets_share_rollouts(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And score each feature as rollouts of its own would have."""
-    play, played = measurements_module.match_targets, []
+    play, played = Policy.match_features, []
 
     def counted(*arguments: Any, **settings: Any) -> Any:
         played.append(settings["features"])
         return play(*arguments, **settings)
 
-    monkeypatch.setattr(measurements_module, "match_targets", counted)
+    monkeypatch.setattr(Policy, "match_features", counted)
     chosen = options(cache, tasks=("hopper",), methods=("bc",))
     run_benchmark(["xvel", "reward"], tmp_path / "together", chosen, quiet=True)
     assert played == [("x_velocity", "reward")]
@@ -185,20 +185,20 @@ def test_results_that_share_targets_share_rollouts(
 def test_a_failure_is_listed_and_does_not_stop_the_rest(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = running_module.train
+    train = execution_module.train
 
     def failing(method: object, *rest: object, **settings: object) -> object:
         if getattr(method, "name", "") == "dt":
             raise RuntimeError("the disk has gone away")
         return train(method, *rest, **settings)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(running_module, "train", failing)
+    monkeypatch.setattr(execution_module, "train", failing)
     chosen = options(cache, tasks=("hopper",), methods=("dt", "bc"))
     outcomes = run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
     assert sorted(outcome.failure or "" for outcome in outcomes) == ["", "RuntimeError: the disk has gone away"]
     assert [display_name(result.method) for result in read_results([tmp_path])] == ["BC (no-context)"]
     assert "Traceback" in next((tmp_path / "failures").iterdir()).read_text()
-    monkeypatch.setattr(running_module, "train", train)
+    monkeypatch.setattr(execution_module, "train", train)
     again = run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
     assert all(outcome.failure is None for outcome in again)
     assert not list((tmp_path / "failures").iterdir())
@@ -232,7 +232,7 @@ def test_another_head(tiny: None, cache: str, tmp_path: Path, monkeypatch: pytes
 def test_the_temperature_is_chosen_alike_in_whatever_order_suites_are_named(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running_module, "training_scores", lambda policy, targets, feature, threads: {0.5: [1.0]})
+    monkeypatch.setattr(execution_module, "training_scores", lambda policy, targets, feature, threads: {0.5: [1.0]})
     chosen = options(cache, tasks=("hopper",), methods=("bc",), head="gaussian")
     for order in (("xvel", "reward"), ("reward", "xvel")):
         run_benchmark(order, tmp_path / order[0], chosen, quiet=True)
@@ -246,18 +246,18 @@ def test_each_method_has_the_temperature_that_suits_it(
     """Chosen once, by training episodes; suites that are run later use it, too."""
     chosen = options(cache, tasks=("hopper",), methods=("dt",), head="gaussian")
     monkeypatch.setattr(
-        running_module, "training_scores", lambda policy, targets, feature, threads: {0.7: [3.0], 0.5: [1.0]}
+        execution_module, "training_scores", lambda policy, targets, feature, threads: {0.7: [3.0], 0.5: [1.0]}
     )
     assert run_benchmark(["xvel"], tmp_path, chosen, quiet=True)[0].failure is None
-    monkeypatch.delattr(running_module, "training_scores")
+    monkeypatch.delattr(execution_module, "training_scores")
     acted: list[float] = []
-    real = measurements_module.match_targets
+    real = Policy.match_features
 
     def noted(policy: Any, *rest: Any, **settings: Any) -> Any:
         acted.append(policy.temperature)
         return real(policy, *rest, **settings)
 
-    monkeypatch.setattr(measurements_module, "match_targets", noted)
+    monkeypatch.setattr(Policy, "match_features", noted)
     assert run_benchmark(["synthetic"], tmp_path, chosen, quiet=True)[0].failure is None
     assert acted == [0.5]
     assert {result.provenance["training"]["temperature"] for result in read_results([tmp_path])} == {0.5}
@@ -268,7 +268,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from himatch.methods import METHODS
-from himatch.methods.paper import CDT
+from himatch.methods import CDT
 
 
 @dataclass(frozen=True)
@@ -340,8 +340,8 @@ def test_fewer_steps_pretrain_less_too(cache: str, logs: Path, tmp_path: Path) -
     assert {method["mode"] for method in methods} == {"unsupervised", "joint", "frozen"}
     assert {method["pretrain_steps"] for method in methods} == {5}  # 10,000 are usual with 4,000 of training
     usual, alike = make_method("dt-ae"), make_method("meta-bc")  # which trains its encoder as long as its policy
-    assert running_module._shortened(usual, options(cache)) == usual
-    assert running_module._shortened(alike, few) == alike
+    assert execution_module._shortened(usual, options(cache)) == usual
+    assert execution_module._shortened(alike, few) == alike
 
 
 def test_data_of_ones_own(tiny: None, cache: str, logs: Path, tmp_path: Path) -> None:
@@ -455,7 +455,7 @@ def test_the_command(tiny: None, cache: str, tmp_path: Path, capsys: pytest.Capt
         (("--out", "afile"), "a part of that path is a file"),
         (("--out", "out", "--data", "nowhere.hdf5"), "there is no file or folder nowhere.hdf5"),
         (("--out", "out", "--threads", "-1"), "threads must be 0 (all) or more"),
-        (("--out", "out", "--executor", "ray", "--address", "auto"), "there is no Ray cluster at auto"),
+        (("--out", "out", "--executor", "ray", "--address", "127.0.0.1:1"), "there is no Ray cluster at 127.0.0.1:1"),
     ],
 )
 def test_what_cannot_begin_is_one_line(
@@ -473,7 +473,7 @@ def test_a_folder_without_results_may_become_another_kind(
         raise HimatchError("mistyped")
 
     with monkeypatch.context() as patched:
-        patched.setattr(running_module, "job_dataset", broken)
+        patched.setattr(execution_module, "job_dataset", broken)
         (failed,) = run_benchmark(["data"], tmp_path, options(cache, tasks=("hopper",), seeds=7), quiet=True)
     assert failed.failure == "mistyped"
     (done,) = run_benchmark(["data"], tmp_path, options(cache, tasks=("hopper",)), quiet=True)
@@ -485,15 +485,15 @@ def test_of_two_processes_one_does_a_job(
 ) -> None:
     chosen = options(cache, tasks=("hopper",), methods=("bc",))
     (job,) = plan_jobs(["xvel"], chosen)
-    trainings, train = [], running_module.train
+    trainings, train = [], execution_module.train
 
     def counted(*args: Any, **settings: Any) -> Any:
         trainings.append(settings["out"])
         return train(*args, **settings)
 
-    monkeypatch.setattr(running_module, "train", counted)
+    monkeypatch.setattr(execution_module, "train", counted)
     with ThreadPoolExecutor(2) as pool:
-        written = list(pool.map(lambda _: running_module.run_job(job, tmp_path, chosen), range(2)))
+        written = list(pool.map(lambda _: execution_module.run_job(job, tmp_path, chosen), range(2)))
     assert sorted(map(len, written)) == [0, 1]
     assert len(trainings) == 1
 
@@ -509,7 +509,7 @@ def test_an_interrupted_command_says_how_to_go_on(
         raise Interrupted("stopped at step 1 of 2; everything is saved, continue with --resume")
 
     with monkeypatch.context() as patched:
-        patched.setattr(running_module, "train", interrupted)
+        patched.setattr(execution_module, "train", interrupted)
         with pytest.raises(SystemExit) as exit_:
             main(command)
     said = capsys.readouterr().err

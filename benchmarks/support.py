@@ -1,6 +1,6 @@
-"""What cutting off what training never showed does: the same policies, told z as it is and told what is familiar of it.
+"""What clipping z to the training support does: the same policies, conditioned on z as it is and on z clipped.
 
-    python benchmarks/familiar.py RUN... [--episodes 5]
+    python benchmarks/support.py RUN... [--episodes 5]
 
 For each CDT run folder: mean W1 over eight targets that no training episode has (Gaussians over the range of the data
 and beyond its upper end, and mixtures of two), `nominal` conditioning, and over the held-out episodes it keeps, if any.
@@ -17,7 +17,6 @@ import numpy as np
 import torch
 
 import himatch as hm
-from himatch.evaluation.evaluate import named_targets
 from himatch.targets import Target
 
 
@@ -50,10 +49,10 @@ def main() -> None:
         known = policy.normalizers
         groups = {"unseen targets": unseen(policy)}
         if policy.held_out is not None:
-            groups["held-out episodes"] = [target for _, target in named_targets(policy, "heldout")]
+            groups["held-out episodes"] = [target for _, target in policy.named_targets("heldout")]
         for group, targets in groups.items():
-            for name, used in (("z as it is", replace(known, familiar=None)), ("what is familiar of z", known)):
-                policy.normalizers = used
+            for name, used in (("z as it is", replace(known, support=None)), ("z clipped", known)):
+                policy.run.normalizers = used
                 measure(f"{group}, {name}", policy, targets, arguments.episodes)
 
 

@@ -1,4 +1,4 @@
-"""What several of these scripts measure with."""
+"""The harness of several of these scripts: the machine, the rate of a training, policies of a size."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 import himatch as hm
-from himatch.training.engine import Engine
+from himatch.training.update import Update
 
-OBSERVATION, ACTION = 17, 6  # HalfCheetah's widths
+OBSERVATION, ACTION = 17, 6  # HalfCheetah's sizes
 
 
 def machine(device: torch.device) -> str:
@@ -21,15 +21,15 @@ def machine(device: torch.device) -> str:
     return torch.cuda.get_device_name() if device.type == "cuda" else f"{torch.get_num_threads()} CPU threads"
 
 
-def rate(made: Engine, seconds: float) -> float:
+def rate(update: Update, seconds: float) -> float:
     """Steps a second, after compilation and warm-up."""
-    running = made.run(10**9)
+    running = update.run(10**9)
     for _ in range(2):
         next(running)
-    start, first = time.perf_counter(), made.step
+    start, first = time.perf_counter(), update.step
     while time.perf_counter() - start < seconds:
         next(running)
-    return (made.step - first) / (time.perf_counter() - start)
+    return (update.step - first) / (time.perf_counter() - start)
 
 
 def random_policy(
