@@ -89,7 +89,6 @@ def _resampled(tables: Sequence[Array64], tasks: Sequence[Hashable]) -> Iterator
         yield np.concatenate(table[:, drawn[task, seeds]], axis=1)
 
 
-@shaped
 def _interval(values: Sequence[Float[Array64, " resamples"]]) -> tuple[float, float]:
     """Where 95 % of the averages over groups lie."""
     low, high = np.quantile(np.mean(values, axis=0), [0.025, 0.975])

@@ -77,8 +77,8 @@ class Port(NamedTuple):
 class Conditioner:
     """Gives every rollout its z, step by step; this one gives none (behavioural cloning).
 
-    Rollouts are ``(K, B)``, and ``target (K, B)`` is the number of each one's target. A ``clock`` says at which step
-    each rollout is, ``(K, B)``, or ``(1, 1)`` where all are at the same.
+    Rollouts are ``(K, B)``. ``target`` is the number of each one's target, ``(1, B)`` where all models have the same. A
+    ``clock`` says at which step each rollout is, ``(1, 1)`` where all are at the same.
     """
 
     wants_features = False
@@ -90,7 +90,7 @@ class Conditioner:
         return None
 
     def target_states(
-        self, target: Int[Tensor, "*rows"], clock: Int[Tensor, "*rows"]
+        self, target: Int[Tensor, "*rows"], clock: Int[Tensor, "*#rows"]
     ) -> Float[Tensor, "*rows S obs"] | None:
         """States of these targets that a learned code is made from at these steps."""
         return None

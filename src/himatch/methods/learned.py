@@ -109,7 +109,7 @@ class TargetStates(Conditioner):
         self._target_steps = torch.arange(spec.target_states, device=target.device)
 
     @shaped
-    def target_states(self, target: Int[Tensor, "*rows"], clock: Int[Tensor, "*rows"]) -> Float[Tensor, "*rows S obs"]:
+    def target_states(self, target: Int[Tensor, "*rows"], clock: Int[Tensor, "*#rows"]) -> Float[Tensor, "*rows S obs"]:
         """The window that starts at the present, or for ``literal`` codes at the context's first step."""
         _, times = cut(self.spec, clock, self._steps, self._target_steps)
         return self.states[target.unsqueeze(-1), times.clamp(max=self.states.shape[1] - 1)]

@@ -62,8 +62,7 @@ def fit_support(z: Float[Array, "steps k"], lengths: Int[NDArray[np.int64], " E"
     return ZSupport(mean, to, back, low, high, torch.tensor(period))
 
 
-@shaped
-def _rows(lengths: Int[NDArray[np.int64], " E"], part: int, period: int) -> Int[NDArray[np.int64], " n"]:
+def _rows(lengths: NDArray[np.int64], part: int, period: int) -> NDArray[np.int64]:
     """Rows of the steps that lie in a part of their episodes."""
     starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     first, last = np.minimum(lengths, part * period), np.minimum(lengths, (part + 1) * period)

@@ -163,8 +163,7 @@ class _Layer:
         taken = torch.addmm(self.take[1], torch.bmm(shares, n).flatten(1), self.take[0])
         return self._mlp(taken + x[:, -1])
 
-    @shaped
-    def _mlp(self, x: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
+    def _mlp(self, x: Tensor) -> Tensor:
         hidden = _linear(_normalized(x, self.mlp_norm), self.mlp_in).relu_()
         return x + _linear(hidden, self.mlp_out)
 

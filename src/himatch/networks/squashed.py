@@ -1,7 +1,7 @@
 """Gaussians squashed by tanh: the stochastic actions in [-1, 1] of actor-critics (SAC, BRAC).
 
-Mean and log standard deviation are those before squashing. Likelihoods and divergences are per
-coordinate; coordinates are independent, so their sums are those of the whole action.
+Mean and log standard deviation are those before squashing. Likelihoods and divergences are per coordinate; coordinates
+are independent, so their sums are those of the whole action.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Scheduled(Conditioner):
     target: Tensor
 
     @shaped
-    def __init__(self, tables: Sequence[Float[Array, "_ k"]], target: Int[Tensor, "K B"]) -> None:
+    def __init__(self, tables: Sequence[Float[Array, "_ k"]], target: Int[Tensor, "#K B"]) -> None:
         self.table, self.target = padded(tables, target.device), target
 
     @shaped
@@ -62,7 +62,9 @@ class Remaining(Conditioner):
     target: Tensor
 
     @shaped
-    def __init__(self, values: Sequence[Float[Array, "_ d"]], aggregator: Additive, target: Int[Tensor, "K B"]) -> None:
+    def __init__(
+        self, values: Sequence[Float[Array, "_ d"]], aggregator: Additive, target: Int[Tensor, "#K B"]
+    ) -> None:
         self.aggregator, self.target = aggregator, target
         owner = target.cpu().numpy()
         self.lengths = np.array([[float(len(v))] for v in values])[owner]

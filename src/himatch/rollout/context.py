@@ -82,6 +82,5 @@ class RolloutContext:
         """What stands at the present step."""
         return rows.take_along_dim(self._place, 2)[:, :, 0]
 
-    @shaped
     def _put(self, window: Float[Tensor, "K B N width"], rows: Float[Tensor, "K B width"]) -> None:
         window.scatter_(2, self._place.expand(*rows.shape[:2], 1, rows.shape[2]), rows.unsqueeze(2))

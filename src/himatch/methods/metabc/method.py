@@ -178,7 +178,7 @@ class Embedded(Conditioner):
     """Embeddings of whole demonstrations: each rollout gets its target's at every step."""
 
     @shaped
-    def __init__(self, codes: Float[Tensor, "K n m"], target: Int[Tensor, "K B"]) -> None:
+    def __init__(self, codes: Float[Tensor, "K n m"], target: Int[Tensor, "#K B"]) -> None:
         self.target = target
         self.codes = codes.to(target.device)[torch.arange(len(codes), device=target.device).unsqueeze(1), target]
 

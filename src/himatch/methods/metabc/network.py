@@ -62,7 +62,6 @@ def metric_loss(codes: Float[Tensor, "K C m"], tasks: Int[Tensor, "K C"]) -> Flo
     return _mean(distance, alike) + _mean(1.0 / (distance + REPULSION), ~same)
 
 
-@shaped
 def _mean(values: Float[Tensor, "K C C"], chosen: Bool[Tensor, "K C C"]) -> Float[Tensor, " K"]:
     """Mean of the chosen, zero where there are none."""
     return (values * chosen).sum((1, 2)) / chosen.sum((1, 2)).clamp(min=1)

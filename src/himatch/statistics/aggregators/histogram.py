@@ -90,7 +90,6 @@ class Histogram:
         shares: NDArray[np.float64] = counts / np.where(mass > 0, mass, np.nan)
         return shares.reshape(total.shape)
 
-    @shaped
     def _places(self, phi: Float[NDArray[np.floating], "T d"]) -> Int[NDArray[np.int64], "T d"]:
         """The column of every value's bin."""
         indices = self.bins.indices(phi)
