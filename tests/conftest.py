@@ -6,6 +6,8 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import beartype  # noqa: F401  (with jaxtyping before himatch: shapes are checked)
+import jaxtyping  # noqa: F401
 import numpy as np
 import pytest
 import torch

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from himatch._runtime.shapes import Float, shaped
+
 ALIGNMENT = 64
 
 
@@ -35,8 +37,9 @@ class FlatParameters:
                 parameter.data = view
         self.publish()
 
-    def views(self, flat: Tensor) -> list[Tensor]:
-        """A (K, P) tensor cut into the parameters' shapes, without copying."""
+    @shaped
+    def views(self, flat: Float[Tensor, "K P"]) -> list[Tensor]:
+        """The tensor cut into the parameters' shapes, without copying."""
         parts = torch.split(flat, [*self.sizes, self.padding], dim=1)
         return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=False)]
 
@@ -45,7 +48,8 @@ class FlatParameters:
         if self.working is not self.master:
             self.working.copy_(self.master)
 
-    def load(self, flat: Tensor) -> None:
+    @shaped
+    def load(self, flat: Float[Tensor, "K P"]) -> None:
         """Take over other values."""
         with torch.no_grad():
             self.master.copy_(flat)
@@ -56,8 +60,9 @@ class FlatParameters:
         for view, parameter in zip(self.views(self.working), self.parameters, strict=True):
             parameter.data = view.clone()
 
-    def gradient(self, gradients: tuple[Tensor, ...]) -> Tensor:
-        """The parameters' gradients as one (K, P) tensor in single precision."""
+    @shaped
+    def gradient(self, gradients: tuple[Float[Tensor, "K ..."], ...]) -> Float[Tensor, "K P"]:
+        """The parameters' gradients as one tensor in single precision."""
         stack = len(self.master)
         padding = torch.zeros(stack, self.padding, device=self.master.device, dtype=gradients[0].dtype)
         return torch.cat([*(g.reshape(stack, -1) for g in gradients), padding], dim=1).float()
@@ -68,8 +73,9 @@ class FlatParameters:
         return {name: view[model].cpu().clone() for name, view in zip(self.names, views, strict=True)}
 
 
-def clip_per_model(gradient: Tensor, limit: float) -> Tensor:
-    """Scale every row of a (K, P) gradient to a norm of at most ``limit``, each model by itself, in place."""
+@shaped
+def clip_per_model(gradient: Float[Tensor, "K P"], limit: float) -> Float[Tensor, "K P"]:
+    """Scale every row of a gradient to a norm of at most ``limit``, each model by itself, in place."""
     norm = gradient.norm(dim=1, keepdim=True)
     return gradient.mul_((limit / (norm + 1e-6)).clamp(max=1.0))
 

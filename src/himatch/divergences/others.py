@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
+from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.divergences.wasserstein import _points, normalized
 from himatch.errors import HimatchError
 
@@ -25,16 +26,18 @@ def energy_distance(
     return float(np.sqrt(max(squared, 0.0)))
 
 
+@shaped
 def _mean_distance(
-    x: NDArray[np.float64], a: NDArray[np.float64], y: NDArray[np.float64], b: NDArray[np.float64]
+    x: Float[Array64, "n d"], a: Float[Array64, " n"], y: Float[Array64, "m d"], b: Float[Array64, " m"]
 ) -> float:
     if x.shape[1] == 1:
         return _mean_distance_1d(x[:, 0], a, y[:, 0], b)
     return float(sum(a[i : i + _BLOCK] @ cdist(x[i : i + _BLOCK], y) @ b for i in range(0, len(x), _BLOCK)))
 
 
+@shaped
 def _mean_distance_1d(
-    x: NDArray[np.float64], a: NDArray[np.float64], y: NDArray[np.float64], b: NDArray[np.float64]
+    x: Float[Array64, " n"], a: Float[Array64, " n"], y: Float[Array64, " m"], b: Float[Array64, " m"]
 ) -> float:
     """``E|X - Y|`` as the integral of ``F(1 - G) + G(1 - F)``: a sort instead of n times m distances."""
     values = np.concatenate([x, y])
@@ -45,8 +48,9 @@ def _mean_distance_1d(
     return float(np.sum(gaps * (f * (1 - g) + g * (1 - f))))
 
 
-def moment_errors(x: ArrayLike, y: ArrayLike, order: int = 2) -> NDArray[np.float64]:
-    """Absolute differences of the mean, standard deviation and higher rooted central moments, ``(order, d)``."""
+@shaped
+def moment_errors(x: ArrayLike, y: ArrayLike, order: int = 2) -> Float[Array64, "{order} d"]:
+    """Absolute differences of the mean, standard deviation and higher rooted central moments."""
     if order < 1:
         raise HimatchError(f"moments start at order 1, got {order}")
     x, y = _points(x), _points(y)
@@ -55,13 +59,14 @@ def moment_errors(x: ArrayLike, y: ArrayLike, order: int = 2) -> NDArray[np.floa
     return np.abs(_moments(x, order) - _moments(y, order))
 
 
-def _moments(x: NDArray[np.float64], order: int) -> NDArray[np.float64]:
+@shaped
+def _moments(x: Float[Array64, "n d"], order: int) -> Float[Array64, "{order} d"]:
     mean = x.mean(axis=0)
     central = [np.mean((x - mean) ** p, axis=0) for p in range(2, order + 1)]
     return np.stack([mean, *(np.sign(m) * np.abs(m) ** (1 / p) for p, m in enumerate(central, start=2))])
 
 
-def kl_bins(p: ArrayLike, q: ArrayLike, smoothing: float = 1e-6) -> NDArray[np.float64]:
+def kl_bins(p: ArrayLike, q: ArrayLike, smoothing: float = 1e-6) -> Array64:
     """``KL(p || q)`` in nats between histograms ``(..., bins)``; every bin first gets ``smoothing`` extra weight.
 
     Without smoothing an empty bin of ``q`` makes it infinite.
@@ -70,5 +75,5 @@ def kl_bins(p: ArrayLike, q: ArrayLike, smoothing: float = 1e-6) -> NDArray[np.f
     a, b = normalized(a + smoothing), normalized(b + smoothing)
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(a > 0, a * (np.log(a) - np.log(b)), 0.0)
-    divergence: NDArray[np.float64] = terms.sum(axis=-1)
+    divergence: Array64 = terms.sum(axis=-1)
     return divergence

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import trim_mean
 
+from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.errors import HimatchError
 
 RESAMPLES = 2000
@@ -77,8 +78,8 @@ def summarize(groups: Sequence[ArrayLike], tasks: Sequence[Hashable] | None = No
     )
 
 
-def _resampled(tables: Sequence[NDArray[np.float64]], tasks: Sequence[Hashable]) -> Iterator[NDArray[np.float64]]:
-    """Every group with its seeds drawn anew, ``(RESAMPLES, scores)``."""
+def _resampled(tables: Sequence[Array64], tasks: Sequence[Hashable]) -> Iterator[Float[Array64, "resamples scores"]]:
+    """Every group with its seeds drawn anew."""
     rng = np.random.default_rng(0)
     drawn: dict[tuple[Hashable, int], NDArray[np.int64]] = {}
     for table, task in zip(tables, tasks, strict=True):
@@ -88,20 +89,21 @@ def _resampled(tables: Sequence[NDArray[np.float64]], tasks: Sequence[Hashable])
         yield np.concatenate(table[:, drawn[task, seeds]], axis=1)
 
 
-def _interval(values: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+def _interval(values: Sequence[Float[Array64, " resamples"]]) -> tuple[float, float]:
     """Where 95 % of the averages over groups lie."""
     low, high = np.quantile(np.mean(values, axis=0), [0.025, 0.975])
     return float(low), float(high)
 
 
-def _table(group: ArrayLike) -> NDArray[np.float64]:
+@shaped
+def _table(group: ArrayLike) -> Float[Array64, "targets seeds"]:
     table = _finite(group)
     if table.ndim != 2:
         raise HimatchError("a group of scores has a row for each target")
     return table
 
 
-def _finite(values: ArrayLike) -> NDArray[np.float64]:
+def _finite(values: ArrayLike) -> Array64:
     try:
         scores = np.asarray(values, dtype=np.float64)
     except ValueError:  # rows of different lengths

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.spatial.distance import cdist
 from scipy.stats import wasserstein_distance
 
+from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.errors import HimatchError
 
 MOST_PAIRS = 100_000  # of points, without POT
@@ -23,13 +24,13 @@ def wasserstein_samples(
     return float(wasserstein_distance(_column(x), _column(y), x_weights, y_weights))
 
 
-def wasserstein_bins(p: ArrayLike, q: ArrayLike, width: ArrayLike) -> NDArray[np.float64]:
+def wasserstein_bins(p: ArrayLike, q: ArrayLike, width: ArrayLike) -> Array64:
     """Exact W1 between histograms on the same equal bins: the area between their cumulative distributions.
 
     ``p`` and ``q`` are ``(..., bins)`` and broadcast; ``width`` is the bin width, a number or ``(...)``.
     """
     difference = np.cumsum(normalized(p) - normalized(q), axis=-1)
-    distance: NDArray[np.float64] = np.abs(difference).sum(axis=-1) * np.asarray(width)
+    distance: Array64 = np.abs(difference).sum(axis=-1) * np.asarray(width)
     return distance
 
 
@@ -58,7 +59,8 @@ def wasserstein_joint(
         return float(ot.emd2(a, b, cost, numItermax=1_000_000))
 
 
-def _by_linear_program(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDArray[np.float64]) -> float:
+@shaped
+def _by_linear_program(a: Float[Array64, " n"], b: Float[Array64, " m"], cost: Float[Array64, "n m"]) -> float:
     """The cheapest plan with marginals ``a`` and ``b``, by SciPy; without POT for what SciPy solves in seconds."""
     if cost.size > MOST_PAIRS:
         raise HimatchError(
@@ -74,17 +76,19 @@ def _by_linear_program(a: NDArray[np.float64], b: NDArray[np.float64], cost: NDA
     return float(solution.fun)
 
 
-def normalized(weights: ArrayLike) -> NDArray[np.float64]:
+@shaped
+def normalized(weights: ArrayLike) -> Float[Array64, "*rows n"]:
     """Weights that sum to one along the last axis; negative or empty ones are refused."""
     values = np.asarray(weights, dtype=np.float64)
     total = values.sum(axis=-1, keepdims=True)
     if (values < 0).any() or not np.isfinite(total).all() or (total <= 0).any():
         raise HimatchError("a distribution needs weights that are not negative and not all zero")
-    shares: NDArray[np.float64] = values / total
+    shares: Array64 = values / total
     return shares
 
 
-def _column(values: ArrayLike) -> NDArray[np.float64]:
+@shaped
+def _column(values: ArrayLike) -> Float[Array64, " n"]:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -93,7 +97,8 @@ def _column(values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def _points(values: ArrayLike) -> NDArray[np.float64]:
+@shaped
+def _points(values: ArrayLike) -> Float[Array64, "n d"]:
     array = np.asarray(values, dtype=np.float64)
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or not len(array) or not np.isfinite(array).all():

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.networks import squashed
 from himatch.networks.stacked import MLP, draw
 from himatch.networks.values import ValueNetwork
@@ -37,18 +38,27 @@ class Actor(MLP):
             mask[agent, :, :width] = 1.0
         self.register_buffer("mask", mask, persistent=False)
 
-    def gaussian(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        """``(K, B, obs)`` to the mean and log standard deviation before squashing, ``(K, B, act)`` each."""
+    @shaped
+    def gaussian(
+        self, observations: Float[Tensor, "K B obs"]
+    ) -> tuple[Float[Tensor, "K B act"], Float[Tensor, "K B act"]]:
+        """The mean and log standard deviation before squashing."""
         return squashed.gaussian(self(observations))
 
-    def act(self, observations: Tensor, noise: Tensor | None) -> Tensor:
+    @shaped
+    def act(
+        self, observations: Float[Tensor, "K B obs"], noise: Float[Tensor, "K B act"] | None
+    ) -> Float[Tensor, "K B act"]:
         """Actions in [-1, 1]: a sample for standard normal ``noise``, the squashed mean without."""
         mean, log_std = self.gaussian(observations)
         chosen = mean if noise is None else mean + log_std.exp() * noise
         return torch.tanh(chosen) * self.mask
 
-    def sample(self, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Sampled actions ``(K, B, act)`` and their log-likelihood ``(K, B)``."""
+    @shaped
+    def sample(
+        self, observations: Float[Tensor, "K B obs"], noise: Float[Tensor, "K B act"]
+    ) -> tuple[Float[Tensor, "K B act"], Float[Tensor, "K B"]]:
+        """Sampled actions and their log-likelihood."""
         mean, log_std = self.gaussian(observations)
         actions, density = squashed.sample(mean, log_std, noise)
         return actions * self.mask, (density * self.mask).sum(-1)
@@ -60,8 +70,9 @@ class Critics(ValueNetwork):
     def __init__(self, stack: int, dims: NetworkDims) -> None:
         super().__init__(2 * stack, dims.observation + dims.action, dims.hidden)
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        """Observations ``(K, B, obs)`` and actions ``(K, B, act)`` to ``(K, 2, B)``."""
+    @shaped
+    def forward(self, *inputs: Float[Tensor, "K B _"]) -> Float[Tensor, "K 2 B"]:
+        """Values of observations and actions."""
         values = super().forward(*(x.repeat_interleave(2, dim=0) for x in inputs))
         return values.view(-1, 2, values.shape[1])
 

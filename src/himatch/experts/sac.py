@@ -14,6 +14,7 @@ from torch import Tensor
 from himatch._runtime.files import damaged
 from himatch._runtime.flat import FlatParameters, load_optimizer
 from himatch._runtime.graphs import CompiledPart, Undo, make_step
+from himatch._runtime.shapes import Float, shaped
 from himatch.errors import HimatchError
 from himatch.experts.networks import Actor, Critics, NetworkDims, initialize
 from himatch.experts.replay_buffer import Experience, ReplayBuffer
@@ -104,7 +105,8 @@ class SAC:
 
     # -- losses: per agent, (K,) --------------------------------------------------------------------------------
 
-    def critic_loss(self, batch: Experience, noise: Tensor) -> Tensor:
+    @shaped
+    def critic_loss(self, batch: Experience, noise: Float[Tensor, "K B act"]) -> Float[Tensor, " K"]:
         """Squared error of both critics against the soft value of the next state."""
         with torch.no_grad():
             actions, likelihood = self.actor.sample(batch.next_observations, noise)
@@ -115,7 +117,10 @@ class SAC:
         loss: Tensor = error.square().mean(2).sum(1)
         return loss
 
-    def actor_loss(self, observations: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    @shaped
+    def actor_loss(
+        self, observations: Float[Tensor, "K B obs"], noise: Float[Tensor, "K B act"]
+    ) -> tuple[Float[Tensor, " K"], Float[Tensor, " K"]]:
         """Soft value of the actor's own actions, negated, and the likelihood of those actions."""
         actions, likelihood = self.actor.sample(observations, noise)
         value = self.critics(observations, actions).amin(1)
@@ -154,8 +159,9 @@ class SAC:
     # -- acting -------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def act(self, observations: Tensor) -> Tensor:
-        """Sampled actions, ``(K, E, act)``."""
+    @shaped
+    def act(self, observations: Float[Tensor, "K E obs"]) -> Float[Tensor, "K E act"]:
+        """Sampled actions."""
         noise = torch.randn(*observations.shape[:2], self.dims.action, device=self.device)
         return self.actor.act(observations, noise)
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from himatch._runtime.settings import make_plain, shown
+from himatch._runtime.shapes import Float, Int, shaped
 from himatch.errors import HimatchError, TargetError
 from himatch.methods.batch import Batch, BatchSpec, Dims
 from himatch.methods.normalizers import Normalizers, ZScale
@@ -33,12 +34,19 @@ ALL = slice(None)
 Rows = TypeVar("Rows", NDArray[np.int64], Tensor)
 
 
-def cut(spec: BatchSpec, now: Rows, steps: Rows, target_steps: Rows, ahead: Rows | int = 0) -> tuple[Rows, Rows]:
-    """Cut the window whose last step is ``now``: times of its N steps, ``(..., N)``, and of its target states.
+@shaped
+def cut(
+    spec: BatchSpec,
+    now: Int[Rows, "*rows"],
+    steps: Int[Rows, " N"],
+    target_steps: Int[Rows, " S"],
+    ahead: Int[Rows, "*rows"] | int = 0,
+) -> tuple[Int[Rows, "*rows N"], Int[Rows, "*rows S"]]:
+    """Cut the window whose last step is ``now``: times of its N steps and of its target states.
 
     The one place that says what a window is; training, rollouts, scoring and export all call it. Early in an episode,
     for now < N - 1, the window starts at step 0 and ``now`` stands at position ``now``. Times past the end of an
-    episode are the caller's to clip. ``steps`` is ``arange(N)``, ``target_steps`` ``arange(target_states)``.
+    episode are the caller's to clip. ``steps`` is ``arange(N)``, ``target_steps`` ``arange(S)``.
     """
     start = (now - (spec.context - 1)).clip(min=0)
     first = start if spec.literal else now + ahead
@@ -69,24 +77,26 @@ class Port(NamedTuple):
 class Conditioner:
     """Gives every rollout its z, step by step; this one gives none (behavioural cloning).
 
-    Rollouts are ``(K, B)``, and ``target (K, B)`` is the number of each one's target. A ``clock`` says at which step
-    each rollout is, ``(K, B)``, or ``(1, 1)`` where all are at the same.
+    Rollouts are ``(K, B)``. ``target`` is the number of each one's target, ``(1, B)`` where all models have the same. A
+    ``clock`` says at which step each rollout is, ``(1, 1)`` where all are at the same.
     """
 
     wants_features = False
     """Whether ``achieved`` must be called after every step."""
     target: Tensor | None = None
 
-    def z(self, clock: Tensor) -> Tensor | None:
-        """Statistics for this step, ``(K, B, k)``, or ``None`` for a policy without z."""
+    def z(self, clock: Int[Tensor, "#K #B"]) -> Float[Tensor, "K B k"] | None:
+        """Statistics for this step, or ``None`` for a policy without z."""
         return None
 
-    def target_states(self, target: Tensor, clock: Tensor) -> Tensor | None:
-        """States of these targets that a learned code is made from at these steps, ``(...)`` to ``(..., S, obs)``."""
+    def target_states(
+        self, target: Int[Tensor, "*rows"], clock: Int[Tensor, "*#rows"]
+    ) -> Float[Tensor, "*rows S obs"] | None:
+        """States of these targets that a learned code is made from at these steps."""
         return None
 
-    def achieved(self, phi: Array, rollouts: Some = ALL) -> None:
-        """Count the feature of the step that these rollouts just made, ``(K, b, d)``."""
+    def achieved(self, phi: Float[Array, "K b d"], rollouts: Some = ALL) -> None:
+        """Count the feature of the step that these rollouts just made."""
 
     def reset(self, rollouts: Some = ALL) -> None:
         """Begin again at step 0."""
@@ -117,8 +127,9 @@ class Agent(nn.Module):
 
     # -- training -----------------------------------------------------------------------------------------------
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Head outputs for every step of a batch, ``(K, B, N, ...)``."""
+    @shaped
+    def forward(self, batch: Batch) -> Float[Tensor, "K B N outputs"]:
+        """Head outputs for every step of a batch."""
         outputs: Tensor = self.policy(self.z(batch), batch.states, batch.actions, batch.times)
         return outputs
 
@@ -126,15 +137,17 @@ class Agent(nn.Module):
         """What the policy is conditioned on."""
         return batch.z
 
-    def losses(self, batch: Batch) -> Tensor:
-        """Behavioural-cloning loss of each model, ``(K,)``."""
+    @shaped
+    def losses(self, batch: Batch) -> Float[Tensor, " K"]:
+        """Behavioural-cloning loss of each model."""
         cost = self.policy.loss(self(batch), batch.actions)
         if batch.mask is None:
             return cost.mean((1, 2))
         return (cost * batch.mask).sum((1, 2)) / batch.mask.sum((1, 2))
 
-    def training_losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """What is minimised and what is reported, ``(K,)`` each."""
+    @shaped
+    def training_losses(self, batch: Batch) -> tuple[Float[Tensor, " K"], Float[Tensor, " K"]]:
+        """What is minimised and what is reported, of each model."""
         cloning = self.losses(batch)
         return cloning, cloning
 
@@ -148,25 +161,25 @@ class Agent(nn.Module):
 
     # -- stages -------------------------------------------------------------------------------------------------
 
-    def part_losses(self, part: str, batch: Batch) -> Tensor:
-        """What trains a part by itself, ``(K,)``."""
+    def part_losses(self, part: str, batch: Batch) -> Float[Tensor, " K"]:
+        """What trains a part by itself, of each model."""
         raise TypeError(f"{type(self).__name__} trains no {part} by itself")
 
     def freeze(self, part: str) -> None:
         """Keep a part as it is from now on."""
         self.get_submodule(part).requires_grad_(False)
 
-    def finish(self, part: str, codes: Tensor | None) -> None:
-        """What follows once a part is trained; ``codes`` are the training episodes' embeddings, ``(K, E, m)``."""
+    def finish(self, part: str, codes: Float[Tensor, "K E m"] | None) -> None:
+        """What follows once a part is trained; ``codes`` are the training episodes' embeddings."""
 
     # -- conditioning -------------------------------------------------------------------------------------------
 
-    def embed(self, normalizers: Normalizers, episodes: Sequence[Trajectory]) -> Tensor | None:
-        """Embeddings of whole episodes, ``(K, E, m)``, where the policy is conditioned on such."""
+    def embed(self, normalizers: Normalizers, episodes: Sequence[Trajectory]) -> Float[Tensor, "K E m"] | None:
+        """Embeddings of whole episodes, where the policy is conditioned on such."""
         return None
 
-    def encode(self, target_states: Tensor) -> Tensor:
-        """Codes of normalised target states, ``(K, n, S, obs)`` to ``(K, n, codes, m)``."""
+    def encode(self, target_states: Float[Tensor, "K n S obs"]) -> Float[Tensor, "K n codes m"]:
+        """Codes of normalised target states."""
         raise TypeError(f"{type(self).__name__} makes no codes")
 
     def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, rollouts: Tensor) -> Conditioner | None:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from himatch._runtime.shapes import Float, Int, shaped
 from himatch.errors import HimatchError
 from himatch.methods.base import ALL, Conditioner, Port, Some, cut, demonstrated
 from himatch.methods.batch import Batch, BatchSpec
@@ -75,8 +76,9 @@ class CodeAgent(SequenceAgent):
         """How many codes a context needs: one, or one for every step."""
         return self.config.context if self.method.literal else 1
 
-    def encode(self, target_states: Tensor) -> Tensor:
-        """Codes of ``(K, n, S, obs)``, ``(K, n, code_count, m)``."""
+    @shaped
+    def encode(self, target_states: Float[Tensor, "K n S obs"]) -> Float[Tensor, "K n {self.code_count} m"]:
+        """What the network makes of the states."""
         codes: Tensor = self.codes(target_states, self.code_count)
         return codes
 
@@ -106,7 +108,8 @@ class TargetStates(Conditioner):
         self._steps = torch.arange(spec.context, device=target.device)
         self._target_steps = torch.arange(spec.target_states, device=target.device)
 
-    def target_states(self, target: Tensor, clock: Tensor) -> Tensor:
+    @shaped
+    def target_states(self, target: Int[Tensor, "*rows"], clock: Int[Tensor, "*#rows"]) -> Float[Tensor, "*rows S obs"]:
         """The window that starts at the present, or for ``literal`` codes at the context's first step."""
         _, times = cut(self.spec, clock, self._steps, self._target_steps)
         return self.states[target.unsqueeze(-1), times.clamp(max=self.states.shape[1] - 1)]
@@ -117,14 +120,21 @@ class TargetStates(Conditioner):
         self.states = replaced_rows(self.states, other.states, self.target[0, rollouts], other.target[0])
 
 
-def padded(tables: Sequence[Array], device: torch.device) -> Tensor:
-    """Tables of different lengths as one ``(n, T, ...)``; past its end a table's last row repeats."""
+@shaped
+def padded(tables: Sequence[Float[Array, "_ width"]], device: torch.device) -> Float[Tensor, "n T width"]:
+    """Tables of different lengths as one; past its end a table's last row repeats."""
     longest = max(len(table) for table in tables)
     rows = np.stack([table[np.minimum(np.arange(longest), len(table) - 1)] for table in tables])
     return torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)).to(device)
 
 
-def replaced_rows(tables: Tensor, others: Tensor, here: Tensor, there: Tensor) -> Tensor:
+@shaped
+def replaced_rows(
+    tables: Float[Tensor, "n _ width"],
+    others: Float[Tensor, "_ _ width"],
+    here: Int[Tensor, " b"],
+    there: Int[Tensor, " b"],
+) -> Float[Tensor, "n T width"]:
     """Padded tables with those of numbers ``here`` replaced by those of numbers ``there`` among the others."""
     longest = max(tables.shape[1], others.shape[1])
     clock = torch.arange(longest, device=tables.device)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.data import TrajectoryDataset
 from himatch.methods.batch import Batch
 from himatch.methods.support import ZSupport
@@ -86,27 +86,35 @@ class Normalizers:
             rewards=None if batch.rewards is None else self.rewards(batch.rewards),
         )
 
-    def states(self, states: Tensor) -> Tensor:
+    @shaped
+    def states(self, states: Float[Tensor, "*rows obs"]) -> Float[Tensor, "*rows obs"]:
         """Normalise observations."""
         return (states - self.state_mean) / self.state_std
 
-    def actions(self, actions: Tensor) -> Tensor:
+    @shaped
+    def actions(self, actions: Float[Tensor, "*rows act"]) -> Float[Tensor, "*rows act"]:
         """The task's range to [-1, 1]."""
         return (actions - self.action_middle) / self.action_half
 
-    def raw_actions(self, actions: Tensor) -> Tensor:
+    @shaped
+    def raw_actions(self, actions: Float[Tensor, "*rows act"]) -> Float[Tensor, "*rows act"]:
         """Back from [-1, 1] to the task's range."""
         return actions * self.action_half + self.action_middle
 
-    def rewards(self, rewards: Tensor) -> Tensor | None:
+    @shaped
+    def rewards(self, rewards: Float[Tensor, "*rows"]) -> Float[Tensor, "*rows"] | None:
         """Rewards in units of their spread; ``None`` for methods that see none."""
         return None if self.reward_std is None else rewards / self.reward_std
 
-    def z(self, z: Tensor) -> Tensor:
+    @shaped
+    def z(self, z: Float[Tensor, "*rows k"]) -> Float[Tensor, "*rows k"]:
         """Scale statistics, where the method does."""
         return z if self.z_mean is None or self.z_std is None else (z - self.z_mean) / self.z_std
 
-    def clipped_z(self, z: Tensor, times: Tensor) -> Tensor:
+    @shaped
+    def clipped_z(
+        self, z: Float[Tensor, "*rows k"], times: Int[Tensor, "*rows"] | Int[Tensor, " 1"]
+    ) -> Float[Tensor, "*rows k"]:
         """Scale statistics for a policy in use: first clipped to the training support at these times."""
         return self.z(z if self.support is None else self.support(z, times))
 
@@ -124,7 +132,8 @@ class Normalizers:
         return cls(**named, support=ZSupport(**known) if known else None)
 
 
-def action_range(train: TrajectoryDataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+@shaped
+def action_range(train: TrajectoryDataset) -> tuple[Float[Array64, " act"], Float[Array64, " act"]]:
     """Low and high of every action coordinate: the task's, or where it has none what the data spans."""
     task, width = train.task, train.action_width
     if task.action_low is not None and task.action_high is not None:
@@ -139,7 +148,8 @@ def action_range(train: TrajectoryDataset) -> tuple[NDArray[np.float64], NDArray
     return low - slack, high + slack
 
 
-def moments(count: int, blocks: Callable[[], Iterator[Array]]) -> tuple[Tensor, Tensor]:
+@shaped
+def moments(count: int, blocks: Callable[[], Iterator[Array]]) -> tuple[Float[Tensor, " d"], Float[Tensor, " d"]]:
     """Mean and standard deviation of the columns of so many rows, in double precision, a block at a time.
 
     That of a column that never moves is infinite.

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.types import Array
 
 PARTS = 20  # of an episode's horizon, with axes of their own
@@ -25,18 +26,19 @@ _BLOCK = 262_144  # rows read together
 class ZSupport(NamedTuple):
     """Of every part of an episode: the mean histogram, the way to the axes and back, and the range along each axis."""
 
-    mean: Tensor
-    """``(parts, d, bins)``"""
-    to: Tensor
-    """``(parts, d, bins, bins)``"""
-    back: Tensor
-    low: Tensor
-    high: Tensor
-    period: Tensor
+    mean: Float[Tensor, "parts d bins"]
+    to: Float[Tensor, "parts d bins bins"]
+    back: Float[Tensor, "parts d bins bins"]
+    low: Float[Tensor, "parts d bins"]
+    high: Float[Tensor, "parts d bins"]
+    period: Int[Tensor, ""]
     """Steps of a part."""
 
-    def __call__(self, z: Tensor, times: Tensor) -> Tensor:
-        """Histograms ``(..., d * bins)`` at times ``(...)``, or all at one ``(1,)``, clipped."""
+    @shaped
+    def __call__(
+        self, z: Float[Tensor, "*rows k"], times: Int[Tensor, "*rows"] | Int[Tensor, " 1"]
+    ) -> Float[Tensor, "*rows k"]:
+        """Histograms, k is d * bins, at these times, or all at one, clipped."""
         part = torch.div(times, self.period, rounding_mode="floor").clamp(max=len(self.mean) - 1)
         mean, to, back, low, high = (table[part] for table in self[:5])
         if times.shape == (1,):  # one way for all: a plain product for each dimension
@@ -50,8 +52,9 @@ class ZSupport(NamedTuple):
         return ((kept.unsqueeze(-2) @ back).squeeze(-2) + mean).flatten(-2)
 
 
-def fit_support(z: Array, lengths: NDArray[np.int64], bins: int, horizon: int) -> ZSupport:
-    """From the histograms of all training steps, ``(steps, d * bins)``, episode after episode."""
+@shaped
+def fit_support(z: Float[Array, "steps k"], lengths: Int[NDArray[np.int64], " E"], bins: int, horizon: int) -> ZSupport:
+    """From the histograms of all training steps, k is d * bins, episode after episode."""
     period = -(-horizon // PARTS)
     found = [_fit(z, rows, bins) for part in range(PARTS) if len(rows := _rows(lengths, part, period))]
     columns = (torch.tensor(np.stack(column), dtype=torch.float32) for column in zip(*found, strict=True))
@@ -67,7 +70,7 @@ def _rows(lengths: NDArray[np.int64], part: int, period: int) -> NDArray[np.int6
     return np.repeat(starts + first - np.concatenate([[0], np.cumsum(count)[:-1]]), count) + np.arange(count.sum())
 
 
-def _fit(z: Array, rows: NDArray[np.int64], bins: int) -> tuple[NDArray[np.float64], ...]:
+def _fit(z: Array, rows: NDArray[np.int64], bins: int) -> tuple[Array64, ...]:
     """Mean, ways, and the range along each axis; the axes are those of cumulative distributions."""
     cumulate = np.triu(np.ones((bins, bins)))  # h @ cumulate is the cumulative distribution
     mean = sum(block.sum(axis=0) for block in _blocks(z, rows, bins)) / len(rows)
@@ -84,7 +87,7 @@ def _fit(z: Array, rows: NDArray[np.int64], bins: int) -> tuple[NDArray[np.float
     return mean, to, back, low, high
 
 
-def _blocks(z: Array, rows: NDArray[np.int64], bins: int) -> Iterator[NDArray[np.float64]]:
+def _blocks(z: Array, rows: NDArray[np.int64], bins: int) -> Iterator[Float[Array64, "n d bins"]]:
     for first in range(0, len(rows), _BLOCK):
         block = np.asarray(z[rows[first : first + _BLOCK]], dtype=np.float64)
         yield block.reshape(len(block), -1, bins)

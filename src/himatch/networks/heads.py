@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from himatch._runtime.shapes import Float, Int, shaped
 from himatch.networks.squashed import LOG_STD_RANGE
 
 Head = Literal["tanh", "gaussian"]
@@ -24,29 +25,44 @@ class PolicyNetwork(nn.Module):
         self.head = head
         self.stochastic = head == "gaussian"
 
-    def forward(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor) -> Tensor:
-        """Head outputs for every step of windows ``(K, B, N, ...)``, before tanh."""
+    def forward(
+        self,
+        z: Float[Tensor, "K B #N k"] | None,
+        states: Float[Tensor, "K B N obs"],
+        actions: Float[Tensor, "K B N act"],
+        times: Int[Tensor, "K B N"],
+    ) -> Float[Tensor, "K B N outputs"]:
+        """Head outputs for every step of windows, before tanh."""
         raise NotImplementedError
 
     def outputs(self, action: int) -> int:
         """How many numbers the head needs for ``action`` coordinates."""
         return action if self.head == "tanh" else 2 * action
 
-    def loss(self, outputs: Tensor, actions: Tensor) -> Tensor:
-        """What each step costs, ``(K, B, N)``: squared error, or negative log-likelihood for the Gaussian head."""
+    @shaped
+    def loss(
+        self, outputs: Float[Tensor, "K B N outputs"], actions: Float[Tensor, "K B N act"]
+    ) -> Float[Tensor, "K B N"]:
+        """What each step costs: squared error, or negative log-likelihood for the Gaussian head."""
         if self.head == "tanh":
             return (torch.tanh(outputs.float()) - actions).square().mean(-1)
         mean, log_std = self.gaussian(outputs)
         return (0.5 * ((actions - mean) / log_std.exp()).square() + log_std).mean(-1)
 
-    def action(self, outputs: Tensor, noise: Tensor | None = None) -> Tensor:
+    @shaped
+    def action(
+        self, outputs: Float[Tensor, "*rows outputs"], noise: Float[Tensor, "*rows act"] | None = None
+    ) -> Float[Tensor, "*rows act"]:
         """The action in [-1, 1]; of a Gaussian the mean, or a sample by standard normal ``noise``."""
         if self.head == "tanh":
             return torch.tanh(outputs.float())
         mean, log_std = self.gaussian(outputs)
         return (mean if noise is None else mean + log_std.exp() * noise).clamp(-1.0, 1.0)
 
-    def gaussian(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    @shaped
+    def gaussian(
+        self, outputs: Float[Tensor, "*rows outputs"]
+    ) -> tuple[Float[Tensor, "*rows act"], Float[Tensor, "*rows act"]]:
         """Mean and log standard deviation of the Gaussian head."""
         mean, log_std = outputs.float().chunk(2, dim=-1)
         return mean, log_std.clamp(*LOG_STD_RANGE)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import layer_norm
 
+from himatch._runtime.shapes import Float, Int, shaped
 from himatch.networks.heads import PolicyNetwork
 from himatch.networks.stacked import LayerNorm, Linear
 from himatch.networks.transformer import Block, SequencePolicy
@@ -35,11 +36,18 @@ class LastToken:
         self._models = [_Model(policy, model) for model in range(len(policy.predict.weight))]
         self._cores = torch.get_num_threads()
 
-    def __call__(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor, rows: Tensor) -> Tensor:
-        """``(K, B, outputs)`` at the last of n steps, computed for the chosen windows, numbers of ``K * B``.
+    @shaped
+    def __call__(
+        self,
+        z: Float[Tensor, "K B #n k"] | None,
+        states: Float[Tensor, "K B n obs"],
+        actions: Float[Tensor, "K B n act"],
+        times: Int[Tensor, " n"],
+        rows: Int[Tensor, " chosen"],
+    ) -> Float[Tensor, "K B outputs"]:
+        """Outputs at the last of n steps, computed for the chosen windows, numbers of ``K * B``.
 
-        ``z`` (K, B, n, k) or (K, B, 1, k), ``states`` (K, B, n, obs), ``actions`` (K, B, n, act), of which the last is
-        not read, and ``times`` (n,), the same for all windows.
+        The last action is not read. Times are the same for all windows.
         """
         stack, batch, steps = states.shape[:3]
         found = torch.zeros(stack, batch, self.outputs)
@@ -79,8 +87,15 @@ class _Model:
         self.pairs = policy.config.tokens == "pairs" or self.z is None
         self.per_step = 2 if self.pairs else 3
 
-    def __call__(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor) -> Tensor:
-        """``(b, outputs)`` for windows ``(b, n, ...)`` at the same times ``(n,)``."""
+    @shaped
+    def __call__(
+        self,
+        z: Float[Tensor, " b #n k"] | None,
+        states: Float[Tensor, "b n obs"],
+        actions: Float[Tensor, "b n act"],
+        times: Int[Tensor, " n"],
+    ) -> Float[Tensor, "b outputs"]:
+        """Outputs for windows at the same times."""
         x = self._tokens(z, states, actions, times)
         for layer in self.layers[:-1]:
             x = layer.whole(x)
@@ -127,8 +142,9 @@ class _Layer:
         self.attention_norm, self.mlp_norm = _affine(block.attention_norm, model), _affine(block.mlp_norm, model)
         self.mlp_in, self.mlp_out = _affine(block.mlp_in, model), _affine(block.mlp_out, model)
 
-    def whole(self, x: Tensor) -> Tensor:
-        """Every token's output, ``(b, L, width)`` to the same."""
+    @shaped
+    def whole(self, x: Float[Tensor, "b L width"]) -> Float[Tensor, "b L width"]:
+        """Every token's output."""
         batch, length, width = x.shape
         n, heads = _normalized(x, self.attention_norm), self.heads
         both = _linear(n, self.query_and_value)
@@ -138,8 +154,9 @@ class _Layer:
         values = value.reshape(batch, length, heads, width).transpose(1, 2).reshape(batch, heads * length, width)
         return self._mlp(torch.baddbmm(x, shares, values))
 
-    def last(self, x: Tensor) -> Tensor:
-        """The last token's output, ``(b, L, width)`` to ``(b, width)``."""
+    @shaped
+    def last(self, x: Float[Tensor, "b L width"]) -> Float[Tensor, "b width"]:
+        """The last token's output."""
         n = _normalized(x, self.attention_norm)
         query = torch.addmm(self.query[1], n[:, -1], self.query[0]).view(len(x), self.heads, -1)
         shares = torch.bmm(query, n.mT).softmax(-1)
@@ -172,8 +189,8 @@ def _normalized(x: Tensor, weights: tuple[Tensor, Tensor]) -> Tensor:
 
 
 @cache
-def _causal(length: int, heads: int) -> Tensor:
-    """What hides later tokens: added to scores ``(b, L * heads, L)``."""
+def _causal(length: int, heads: int) -> Float[Tensor, "L*heads L"]:
+    """What hides later tokens: added to scores."""
     mask = torch.full((length, length), -torch.inf).triu(1)
     return mask.repeat_interleave(heads, dim=0)
 

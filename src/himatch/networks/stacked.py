@@ -13,8 +13,11 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from himatch._runtime.shapes import Float, Int, shaped
 
-def dropout(x: Tensor, p: float, training: bool) -> Tensor:
+
+@shaped
+def dropout(x: Float[Tensor, "*shape"], p: float, training: bool) -> Float[Tensor, "*shape"]:
     """Zero a part ``p`` of the numbers and scale up the rest.
 
     On a CPU drawing is what costs: sixteen random bits a number, four numbers a draw, take a fifth of the usual time.
@@ -48,8 +51,9 @@ class Linear(nn.Module):
             self.weight[model].uniform_(-bound, bound, generator=generator)
             self.bias[model].uniform_(-bound, bound, generator=generator)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``(K, ..., in)`` to ``(K, ..., out)``."""
+    @shaped
+    def forward(self, x: Float[Tensor, "K *rows inputs"]) -> Float[Tensor, "K *rows outputs"]:
+        """Every row by itself."""
         weight, bias = self.weight, self.bias
         rows = x.reshape(x.shape[0], -1, x.shape[-1]).to(weight.dtype)
         if len(weight) == 1:  # one model: the plain product, which CPU libraries do better than a batch of one
@@ -68,8 +72,9 @@ class LayerNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(stack, width))
         self.bias = nn.Parameter(torch.zeros(stack, width))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Same shape."""
+    @shaped
+    def forward(self, x: Float[Tensor, "K *rows width"]) -> Float[Tensor, "K *rows width"]:
+        """Every row by itself."""
         if len(self.weight) == 1:
             weight, bias = (p.squeeze(0).to(x.dtype) for p in (self.weight, self.bias))
             return nn.functional.layer_norm(x, x.shape[-1:], weight, bias)
@@ -90,8 +95,9 @@ class Embedding(nn.Module):
         """Draw the table of one model."""
         self.weight[model].normal_(0.0, self.std, generator=generator)
 
-    def forward(self, index: Tensor) -> Tensor:
-        """``(K, ...)`` integers to ``(K, ..., width)``."""
+    @shaped
+    def forward(self, index: Int[Tensor, " K *rows"]) -> Float[Tensor, "K *rows width"]:
+        """The vectors of these positions."""
         stack, count, width = self.weight.shape
         if stack == 1:
             return nn.functional.embedding(index.squeeze(0), self.weight.squeeze(0)).unsqueeze(0)
@@ -106,8 +112,9 @@ class MLP(nn.Module):
         super().__init__()
         self.layers = nn.ModuleList(Linear(stack, a, b) for a, b in pairwise(widths))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``(K, ..., widths[0])`` to ``(K, ..., widths[-1])``."""
+    @shaped
+    def forward(self, x: Float[Tensor, "K *rows inputs"]) -> Float[Tensor, "K *rows outputs"]:
+        """Every row by itself, from the first of the widths to the last."""
         for layer in self.layers[:-1]:
             x = torch.relu(layer(x))
         output: Tensor = self.layers[-1](x)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from himatch._runtime.settings import make_plain
+from himatch._runtime.shapes import Float, Int, shaped
 from himatch.errors import HimatchError
 from himatch.networks.heads import Head, PolicyNetwork
 from himatch.networks.stacked import Embedding, LayerNorm, Linear, draw, dropout
@@ -73,8 +74,9 @@ class Block(nn.Module):
         self.mlp_in = Linear(stack, width, 4 * width, STD)
         self.mlp_out = Linear(stack, 4 * width, width, STD)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``(K, B, L, width)`` to the same."""
+    @shaped
+    def forward(self, x: Float[Tensor, "K B L width"]) -> Float[Tensor, "K B L width"]:
+        """Of L positions, i sees those up to i."""
         stack, batch, length, width = x.shape
         qkv = self.qkv(self.attention_norm(x)).view(stack * batch, length, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
@@ -95,8 +97,9 @@ class Transformer(nn.Module):
         self.blocks = nn.ModuleList(Block(stack, width, heads, dropout) for _ in range(layers))
         self.norm = LayerNorm(stack, width)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``(K, B, L, width)`` to the same; position i sees positions up to i."""
+    @shaped
+    def forward(self, x: Float[Tensor, "K B L width"]) -> Float[Tensor, "K B L width"]:
+        """Of L positions, i sees those up to i."""
         x = dropout(x, self.dropout, self.training)
         for block in self.blocks:
             x = block(x)
@@ -124,11 +127,17 @@ class SequencePolicy(PolicyNetwork):
         self.transformer = Transformer(stack, width, config.layers, config.heads, config.dropout)
         self.predict = Linear(stack, width, self.outputs(action))
 
-    def forward(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor) -> Tensor:
-        """Head outputs for every step, ``(K, B, N, act)`` (Gaussian: ``2 act``), before tanh.
+    @shaped
+    def forward(
+        self,
+        z: Float[Tensor, "K B #N k"] | None,
+        states: Float[Tensor, "K B N obs"],
+        actions: Float[Tensor, "K B N act"],
+        times: Int[Tensor, "K B N"],
+    ) -> Float[Tensor, "K B N outputs"]:
+        """Head outputs for every step before tanh: one for each action coordinate, of a Gaussian two.
 
-        ``z`` (K, B, N, k) or (K, B, 1, k), ``states`` (K, B, N, obs), ``actions`` (K, B, N, act) in [-1, 1],
-        ``times`` (K, B, N) steps since the start of the episode.
+        Actions are in [-1, 1], times are steps since the start of the episode.
         """
         time = self.embed_time(times.clamp(max=self.horizon - 1))
         state = self.embed_state(states) + time

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.networks.stacked import LayerNorm, Linear
 
 
@@ -22,8 +23,9 @@ class ValueNetwork(nn.Module):
         self.norms = nn.ModuleList(LayerNorm(stack, b) for b in hidden)
         self.last = Linear(stack, sizes[-1], 1)
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        """What is valued, in parts ``(K, B, ...)`` side by side, to ``(K, B)``."""
+    @shaped
+    def forward(self, *inputs: Float[Tensor, "K B _"]) -> Float[Tensor, "K B"]:
+        """The values of what is given in parts, side by side."""
         x = torch.cat(inputs, dim=-1)
         for layer, norm in zip(self.layers, self.norms, strict=True):
             x = torch.relu(norm(layer(x)))

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from himatch._runtime.shapes import Float, Int, shaped
 from himatch.errors import TargetError
 from himatch.methods import Agent, Method
 from himatch.methods.base import ALL, Conditioner, Some
@@ -32,14 +33,16 @@ CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
 
 
 class Scheduled(Conditioner):
-    """A table of z for each target, ``(n, T, k)``, read by the clock; past its end a target's last row holds."""
+    """A table of z for each target, read by the clock; past its end a target's last row holds."""
 
     target: Tensor
 
-    def __init__(self, tables: Sequence[Array], target: Tensor) -> None:
+    @shaped
+    def __init__(self, tables: Sequence[Float[Array, "_ k"]], target: Int[Tensor, "#K B"]) -> None:
         self.table, self.target = padded(tables, target.device), target
 
-    def z(self, clock: Tensor) -> Tensor:
+    @shaped
+    def z(self, clock: Int[Tensor, "#K #B"]) -> Float[Tensor, "K B k"]:
         """The row of every rollout's table for its step."""
         return self.table[self.target, clock.clamp(max=self.table.shape[1] - 1)]
 
@@ -58,7 +61,10 @@ class Remaining(Conditioner):
     wants_features = True
     target: Tensor
 
-    def __init__(self, values: Sequence[Array], aggregator: Additive, target: Tensor) -> None:
+    @shaped
+    def __init__(
+        self, values: Sequence[Float[Array, "_ d"]], aggregator: Additive, target: Int[Tensor, "#K B"]
+    ) -> None:
         self.aggregator, self.target = aggregator, target
         owner = target.cpu().numpy()
         self.lengths = np.array([[float(len(v))] for v in values])[owner]
@@ -70,13 +76,15 @@ class Remaining(Conditioner):
         """Nothing is achieved yet."""
         self.steps[:, rollouts] = self.done[:, rollouts] = 0.0
 
-    def achieved(self, phi: Array, rollouts: Some = ALL) -> None:
+    @shaped
+    def achieved(self, phi: Float[Array, "K b d"], rollouts: Some = ALL) -> None:
         """Add a step."""
         added = self.aggregator.contributions(phi.reshape(-1, phi.shape[-1]))
         self.done[:, rollouts] += added.reshape(*phi.shape[:-1], added.shape[1])
         self.steps[:, rollouts] += 1
 
-    def z(self, clock: Tensor) -> Tensor:
+    @shaped
+    def z(self, clock: Int[Tensor, "#K #B"]) -> Float[Tensor, "K B k"]:
         """The statistic of what remains; the whole target's once nothing does."""
         rest = self.aggregator.of_total(self.totals - self.done, self.lengths - self.steps)
         z = np.where(np.isnan(rest), self.whole, rest)
@@ -89,7 +97,8 @@ class Remaining(Conditioner):
         self.whole[:, rollouts] = other.whole
 
 
-def plan(target: Target, reference: EpisodeReference, statistic: Statistic, steps: int) -> Array:
+@shaped
+def plan(target: Target, reference: EpisodeReference, statistic: Statistic, steps: int) -> Float[Array, "{steps} k"]:
     """The z table of ``planned``: the mixture's episodes in turn, each with its own z_t."""
     parts = reference.schedule(target, steps)
     bins, starts = reference.context.bins, np.concatenate([[0], np.cumsum(reference.lengths)])

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from himatch._runtime.graphs import Undo, restore_point
+from himatch._runtime.shapes import Float, Int, shaped
 from himatch.methods.base import ALL, Some, cut
 from himatch.methods.batch import BatchSpec
 
@@ -44,8 +45,9 @@ class RolloutContext:
         self._moves_at[-1] = torch.iinfo(torch.int64).max  # nothing comes after the last place
 
     @property
-    def times(self) -> Tensor:
-        """The step of every position, ``(K, B, N)``; beyond the last token they mean nothing."""
+    @shaped
+    def times(self) -> Int[Tensor, "K B N"]:
+        """The step of every position; beyond the last token they mean nothing."""
         times, _ = cut(self._spec, self.clock, self._order, self._order)
         return times.expand(*self.states.shape[:2], -1)
 
@@ -58,8 +60,9 @@ class RolloutContext:
         """What brings back the present state, in place."""
         return restore_point(self._window, self.clock)
 
-    def push(self, states: Tensor, z: Tensor | None) -> None:
-        """Append a step's observation and z, ``(K, B, ...)``; its action is not known yet."""
+    @shaped
+    def push(self, states: Float[Tensor, "K B obs"], z: Float[Tensor, "K B k"] | None) -> None:
+        """Append a step's observation and z; its action is not known yet."""
         source = self._rows + (self.clock.unsqueeze(-1) >= self._moves_at)
         rows = self._window.view(-1, self._window.shape[3])
         rows.copy_(rows.index_select(0, source.view(-1)))
@@ -68,14 +71,16 @@ class RolloutContext:
         if self.z is not None and z is not None:
             self._put(self.z, z)
 
-    def put_actions(self, actions: Tensor) -> None:
-        """Append the step's action, ``(K, B, act)``, which ends it."""
+    @shaped
+    def put_actions(self, actions: Float[Tensor, "K B act"]) -> None:
+        """Append the step's action, which ends it."""
         self._put(self.actions, actions)
         self.clock.add_(1)
 
-    def last(self, rows: Tensor) -> Tensor:
-        """Of ``(K, B, N, ...)`` what stands at the present step, ``(K, B, ...)``."""
+    @shaped
+    def last(self, rows: Float[Tensor, "K B N outputs"]) -> Float[Tensor, "K B outputs"]:
+        """What stands at the present step."""
         return rows.take_along_dim(self._place, 2)[:, :, 0]
 
-    def _put(self, window: Tensor, rows: Tensor) -> None:
+    def _put(self, window: Float[Tensor, "K B N width"], rows: Float[Tensor, "K B width"]) -> None:
         window.scatter_(2, self._place.expand(*rows.shape[:2], 1, rows.shape[2]), rows.unsqueeze(2))

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.methods import Agent
 from himatch.methods.base import Conditioner, cut
 from himatch.methods.batch import Batch
 from himatch.methods.normalizers import Normalizers
-from himatch.types import Trajectory
+from himatch.types import Array, Trajectory
 
 BLOCK = 2048  # windows evaluated together
 
 
+@shaped
 def logged_actions(
     agent: Agent, normalizers: Normalizers, trajectory: Trajectory, conditioner: Conditioner
-) -> NDArray[np.float32]:
-    """Actions of every seed, ``(K, T, act)``, given the episode's own past, conditioned on one target.
+) -> Float[Array, "K T act"]:
+    """Actions of every seed given the episode's own past, conditioned on one target.
 
     ``conditioner`` is for ``T + N`` rollouts under that target, one for each time of a window.
     """

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch._runtime.graphs import make_step
+from himatch._runtime.shapes import Bool, Float, shaped
 from himatch._runtime.threads import one_thread
 from himatch.methods import Agent
 from himatch.methods.base import ALL, Conditioner, Some
@@ -79,10 +80,13 @@ class Player:
         return nullcontext() if self._last_token is None else one_thread()
 
     @torch.no_grad()
-    def act(self, observations: Tensor, active: NDArray[np.bool_] | None = None) -> Tensor:
+    @shaped
+    def act(
+        self, observations: Float[Tensor, "K B obs"], active: Bool[NDArray[np.bool_], " K*B"] | None = None
+    ) -> Float[Tensor, "K B act"]:
         """What each rollout does now, on the policy's device; it becomes part of its context.
 
-        ``active``, ``(K * B,)``, says which rollouts go on; what the others do is not meant for anything.
+        ``active`` says which rollouts go on; what the others do is not meant for anything.
         """
         self._observations.copy_(observations, non_blocking=True)
         for buffer, now in ((self._z, self.conditioner.z(self.clock)), (self._targets, self._target_states())):
@@ -109,8 +113,9 @@ class Player:
         context.put_actions(chosen)
         return normalize.raw_actions(chosen)
 
-    def _outputs(self, last: LastToken, z: Tensor | None) -> Tensor:
-        """Head outputs at the present step, ``(K, B, ...)``; rollouts at the same step are computed together."""
+    @shaped
+    def _outputs(self, last: LastToken, z: Float[Tensor, "K B codes k"] | None) -> Float[Tensor, "K B outputs"]:
+        """Head outputs at the present step; rollouts at the same step are computed together."""
         going = self._everyone if self._active is None else np.flatnonzero(self._active)
         clock = self.clock.numpy().ravel()
         if len(clock) == 1:  # in step
@@ -137,15 +142,17 @@ class Player:
         numbers = torch.arange(int(target.max()) + 1, device=target.device)
         return numbers, (target[0] == numbers.unsqueeze(1)).int().argmax(1)
 
-    def _target_states(self) -> Tensor | None:
-        """States of every target that codes are made from at this step, ``(n, S, obs)``."""
+    @shaped
+    def _target_states(self) -> Float[Tensor, "n S obs"] | None:
+        """States of every target that codes are made from at this step."""
         if self._owners is None or self.conditioner.target is None:
             return None
         numbers, first = self._owners
         return self.conditioner.target_states(numbers, self.clock.expand_as(self.conditioner.target)[0, first])
 
-    def _codes(self, targets: Tensor) -> Tensor:
-        """The codes of every rollout, ``(K, B, codes, m)``: one target's serve all of its rollouts."""
+    @shaped
+    def _codes(self, targets: Float[Tensor, "n S obs"]) -> Float[Tensor, "K B codes m"]:
+        """The codes of every rollout: one target's serve all of its rollouts."""
         assert self.conditioner.target is not None
         windows = self.normalizers.states(targets).expand(len(self._models), *targets.shape)
         return self.agent.encode(windows)[self._models, self.conditioner.target]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.errors import DataError, HimatchError
 
 PAPER_BINS = 31  # Table dt_hyper
@@ -65,24 +66,28 @@ class Bins:
         return len(self.low)
 
     @property
-    def widths(self) -> NDArray[np.float64]:
-        """Width of one bin in each dimension, ``(d,)``, in feature units."""
-        widths: NDArray[np.float64] = (np.array(self.high) - np.array(self.low)) / self.count
+    @shaped
+    def widths(self) -> Float[Array64, " d"]:
+        """Width of one bin in each dimension, in feature units."""
+        widths: Array64 = (np.array(self.high) - np.array(self.low)) / self.count
         return widths
 
     @property
-    def centers(self) -> NDArray[np.float64]:
-        """Bin representatives, ``(d, count)``."""
+    @shaped
+    def centers(self) -> Float[Array64, "d {self.count}"]:
+        """Bin representatives."""
         steps = np.arange(self.count) + 0.5
         return np.array(self.low)[:, None] + self.widths[:, None] * steps
 
     @property
-    def edges(self) -> NDArray[np.float64]:
-        """Bin edges, ``(d, count + 1)``."""
+    @shaped
+    def edges(self) -> Float[Array64, "d {self.count}+1"]:
+        """Bin edges."""
         return np.linspace(self.low, self.high, self.count + 1, axis=1)
 
-    def indices(self, phi: ArrayLike) -> NDArray[np.int16]:
-        """Bin of every value: ``(T, d)`` floats to ``(T, d)`` integers in ``[0, count)``."""
+    @shaped
+    def indices(self, phi: ArrayLike) -> Int[NDArray[np.int16], "T d"]:
+        """Bin of every value, in ``[0, count)``, for ``(T, d)`` features."""
         values = np.asarray(phi, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != self.dimensions:
             raise HimatchError(f"expected features of shape (T, {self.dimensions}), got {values.shape}")
@@ -92,14 +97,16 @@ class Bins:
         indices: NDArray[np.int16] = position.astype(np.int16)
         return indices
 
-    def histogram(self, phi: ArrayLike) -> NDArray[np.float64]:
-        """Marginal distributions of ``(T, d)`` features: ``(d, count)``, each row sums to one."""
+    @shaped
+    def histogram(self, phi: ArrayLike) -> Float[Array64, "d {self.count}"]:
+        """Marginal distributions of ``(T, d)`` features; each row sums to one."""
         indices = self.indices(phi)
         counts = [np.bincount(column, minlength=self.count) for column in indices.T]
         return np.asarray(counts, dtype=np.float64) / len(indices)
 
-    def joint(self, phi: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Occupied cells of the joint histogram: centres ``(n, d)`` and their weights ``(n,)``."""
+    @shaped
+    def joint(self, phi: ArrayLike) -> tuple[Float[Array64, "n d"], Float[Array64, " n"]]:
+        """Occupied cells of the joint histogram of ``(T, d)`` features: their centres and weights."""
         cells, counts = np.unique(self.indices(phi), axis=0, return_counts=True)
         points = np.array(self.low) + (cells + 0.5) * self.widths
         return points, counts / counts.sum()

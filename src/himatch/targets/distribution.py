@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.errors import TargetError
 
 Shape = Literal["normal", "uniform", "point"]
@@ -37,8 +38,9 @@ class Component:
     def __str__(self) -> str:
         return f"{self.shape}({','.join(map(number, self.parameters))})"
 
-    def sample(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """``count`` draws."""
+    @shaped
+    def sample(self, count: int, rng: np.random.Generator) -> Float[Array64, " {count}"]:
+        """Draws."""
         first, second = self.parameters[0], self.parameters[-1]
         if self.shape == "normal":
             return rng.normal(first, second, size=count)
@@ -65,13 +67,15 @@ class Distribution:
             return str(self.components[0])
         return "+".join(f"{number(w)}*{c}" for w, c in zip(self.weights, self.components, strict=True))
 
-    def sample(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    @shaped
+    def sample(self, count: int, rng: np.random.Generator) -> Float[Array64, " {count}"]:
         """Draws of every component in turn, as many as its weight says, in the listed order."""
         counts = apportion(self.weights, count)
         return np.concatenate([c.sample(int(n), rng) for c, n in zip(self.components, counts, strict=True)])
 
 
-def apportion(weights: ArrayLike, total: int) -> NDArray[np.int64]:
+@shaped
+def apportion(weights: ArrayLike, total: int) -> Int[NDArray[np.int64], " n"]:
     """Whole numbers in proportion to the weights that add up to ``total`` (largest remainders)."""
     shares = np.asarray(weights, dtype=np.float64)
     exact = shares / shares.sum() * total

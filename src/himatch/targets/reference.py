@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, hstack, vstack
 
+from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.data import TrajectoryDataset
 from himatch.divergences import wasserstein_bins, wasserstein_joint
 from himatch.errors import HimatchError, TargetError
@@ -69,20 +70,21 @@ class EpisodeReference:
     context
         The matched feature, its bins and the horizon.
     indices
-        Bin indices of all steps, ``(steps, d)``, episode after episode.
+        Bin indices of all steps, episode after episode.
     lengths
-        Steps of every episode, ``(E,)``.
+        Steps of every episode.
     totals, finals
-        Sum and last value of the feature in every episode, ``(E, d)``.
+        Sum and last value of the feature in every episode.
     """
 
+    @shaped
     def __init__(
         self,
         context: Context,
-        indices: NDArray[np.int16],
-        lengths: NDArray[np.int64],
-        totals: NDArray[np.float64],
-        finals: NDArray[np.float64],
+        indices: Int[NDArray[np.int16], "steps d"],
+        lengths: Int[NDArray[np.int64], " E"],
+        totals: Float[Array64, "E d"],
+        finals: Float[Array64, "E d"],
     ) -> None:
         self.context, self.indices, self.lengths = context, indices, lengths
         self.totals, self.finals = totals, finals
@@ -210,7 +212,10 @@ class EpisodeReference:
         order = chosen[np.lexsort((speed[chosen], when, due[chosen]))]
         return [(int(episode), float(weights[episode] / weights[chosen].sum())) for episode in order]
 
-    def _when(self, episodes: NDArray[np.int64], weights: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
+    @shaped
+    def _when(
+        self, episodes: Int[NDArray[np.int64], " n"], weights: Float[Array64, " n"], target: Target
+    ) -> Float[Array64, " n"]:
         """When in the target, from 0 to 1, there is what each episode of a mixture contributes, on average.
 
         A step of the target is shared out among the episodes by how often they are in its bins.
@@ -222,7 +227,7 @@ class EpisodeReference:
         shares = np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
         mass = shares.sum(axis=1)
         middle = (np.arange(len(indices)) + 0.5) / len(indices)
-        found: NDArray[np.float64] = np.divide(shares @ middle, mass, out=np.full(len(mass), 0.5), where=mass > 0)
+        found: Array64 = np.divide(shares @ middle, mass, out=np.full(len(mass), 0.5), where=mass > 0)
         return found
 
     def _check_mixable(self, target: Target) -> None:
@@ -236,7 +241,10 @@ class EpisodeReference:
                 f"no training episodes are known to compare {target.name} with (himatch import --data SOURCE)"
             )
 
-    def _joint_distance(self, episodes: NDArray[np.int64], shares: NDArray[np.float64], target: Target) -> float:
+    @shaped
+    def _joint_distance(
+        self, episodes: Int[NDArray[np.int64], " n"], shares: Float[Array64, " n"], target: Target
+    ) -> float:
         starts = np.concatenate([[0], np.cumsum(self.lengths)])
         rows = np.concatenate([np.arange(starts[e], starts[e + 1]) for e in episodes])
         weights = np.repeat(shares / self.lengths[episodes], self.lengths[episodes])
@@ -248,13 +256,14 @@ class EpisodeReference:
         return wasserstein_joint(points, target_points, mass, target_mass)
 
 
+@shaped
 def nearest_mixture(
-    histograms: NDArray[np.float64],
-    wanted: NDArray[np.float64],
-    widths: NDArray[np.float64],
-    due: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
-    """Weights ``(E,)`` of the mixture of ``(E, d, bins)`` histograms nearest to ``(d, bins)`` in summed W1.
+    histograms: Float[Array64, "E d bins"],
+    wanted: Float[Array64, "d bins"],
+    widths: Float[Array64, " d"],
+    due: Float[Array64, " E"] | None = None,
+) -> Float[Array64, " E"]:
+    """Weights of the mixture of histograms nearest to the wanted one in summed W1.
 
     Minimise ``sum_j width_j u_j`` over weights w and slacks u, with ``u >= |F w - f|``, ``w >= 0``, ``sum w = 1``,
     where F holds cumulative distributions. Given when every episode is ``due``, a part of one, episodes that are due by
@@ -280,5 +289,5 @@ def nearest_mixture(
     )
     if solution.status != 0:
         raise HimatchError(f"the linear program for the nearest mixture failed: {solution.message}")
-    weights: NDArray[np.float64] = np.maximum(solution.x[:episodes], 0.0)
+    weights: Array64 = np.maximum(solution.x[:episodes], 0.0)
     return weights

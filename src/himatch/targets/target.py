@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.errors import TargetError
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Feature
 from himatch.targets.distribution import Distribution, apportion, number
-from himatch.types import Trajectory, concatenate
+from himatch.types import Array, Trajectory, concatenate
 
 Matches = Literal["distribution", "return", "goal"]
 
@@ -43,15 +43,16 @@ class Target(ABC):
         """Short text for tables and file names."""
 
     @abstractmethod
-    def values(self, context: Context) -> NDArray[np.float32]:
-        """Feature values of an ideal rollout, ``(T, d)``."""
+    def values(self, context: Context) -> Float[Array, "T d"]:
+        """Feature values of an ideal rollout."""
 
-    def compared(self, context: Context) -> NDArray[np.float32]:
-        """What the pooled rollouts are compared with, ``(n, d)``: the same, where no more of it is known."""
+    def compared(self, context: Context) -> Float[Array, "n d"]:
+        """What the pooled rollouts are compared with: the same, where no more of it is known."""
         return self.values(context)
 
-    def histogram(self, context: Context) -> NDArray[np.float64]:
-        """Marginal histograms of the target, ``(d, bins)``."""
+    @shaped
+    def histogram(self, context: Context) -> Float[Array64, "d bins"]:
+        """Marginal histograms of the target."""
         return context.bins.histogram(self.compared(context))
 
     def demonstration(self) -> Trajectory | None:
@@ -63,7 +64,7 @@ class Target(ABC):
         """Whether the order of its values means something: an episode's does, that of a distribution's draws not."""
         return False
 
-    def _row(self, numbers: tuple[float, ...], context: Context) -> NDArray[np.float32]:
+    def _row(self, numbers: tuple[float, ...], context: Context) -> Float[Array, " d"]:
         if len(numbers) != context.bins.dimensions:
             raise TargetError(
                 f"{self.name} gives {len(numbers)} numbers, the feature {context.feature.name} has "
@@ -72,8 +73,9 @@ class Target(ABC):
         return np.asarray(numbers, dtype=np.float32)
 
 
-def checked_values(target: Target, context: Context) -> NDArray[np.float32]:
-    """A target's values, ``(T, d)``; what a class of the user's own gives is looked at as a feature's is."""
+@shaped
+def checked_values(target: Target, context: Context) -> Float[Array, "T d"]:
+    """A target's values; what a class of the user's own gives is looked at as a feature's is."""
     values = target.values(context)
     if not isinstance(values, np.ndarray) or values.ndim != 2 or 0 in values.shape:
         found = f"shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
@@ -101,7 +103,7 @@ class Demonstration(Target):
         """Where it came from."""
         return self.text
 
-    def values(self, context: Context) -> NDArray[np.float32]:
+    def values(self, context: Context) -> Float[Array, "T d"]:
         """The episode's own feature."""
         return context.feature(self.trajectory)
 
@@ -128,7 +130,7 @@ class Samples(Target):
     every quantile keeps its part (of several features: evenly). Rollouts are compared with all of them.
     """
 
-    samples: NDArray[np.float32]
+    samples: Array
     text: str = "samples"
     steps: int | None = None
 
@@ -144,7 +146,8 @@ class Samples(Target):
         """What was said about them."""
         return self.text
 
-    def values(self, context: Context) -> NDArray[np.float32]:
+    @shaped
+    def values(self, context: Context) -> Float[Array, "T d"]:
         """As many of the samples as there are steps."""
         samples, steps = self.compared(context), self.steps or context.horizon
         chosen = ((np.arange(steps) + 0.5) * len(samples) / steps).astype(np.int64)
@@ -152,7 +155,8 @@ class Samples(Target):
             chosen = np.sort(np.argsort(samples[:, 0], kind="stable")[chosen])
         return samples[chosen]
 
-    def compared(self, context: Context) -> NDArray[np.float32]:
+    @shaped
+    def compared(self, context: Context) -> Float[Array, "n d"]:
         """All samples, if they have the feature's width."""
         if self.samples.shape[1] != context.bins.dimensions:
             raise TargetError(
@@ -180,7 +184,8 @@ class Synthetic(Target):
         text = str(self.parts[0]) if len(self.parts) == 1 else f"joint({', '.join(map(str, self.parts))})"
         return f"shuffled({text}, {self.seed})" if self.shuffled else text
 
-    def values(self, context: Context) -> NDArray[np.float32]:
+    @shaped
+    def values(self, context: Context) -> Float[Array, "T d"]:
         """Draws, always the same for the same seed and horizon."""
         if len(self.parts) != context.bins.dimensions:
             raise TargetError(
@@ -204,7 +209,8 @@ class Return(Target):
         """The expression that gives this target back."""
         return f"return({', '.join(map(number, self.totals))})"
 
-    def values(self, context: Context) -> NDArray[np.float32]:
+    @shaped
+    def values(self, context: Context) -> Float[Array, "T d"]:
         """The same share at every step."""
         return np.tile(self._row(self.totals, context) / context.horizon, (context.horizon, 1))
 
@@ -221,7 +227,8 @@ class Goal(Target):
         """The expression that gives this target back."""
         return f"goal({', '.join(map(number, self.goal))})"
 
-    def values(self, context: Context) -> NDArray[np.float32]:
+    @shaped
+    def values(self, context: Context) -> Float[Array, "T d"]:
         """The goal throughout; only the last row counts for a final-value statistic."""
         return np.tile(self._row(self.goal, context), (context.horizon, 1))
 
@@ -234,8 +241,8 @@ class Drawn(Target):
     of several features are independent of one another.
     """
 
-    edges: tuple[NDArray[np.float64], ...]
-    weights: tuple[NDArray[np.float64], ...]
+    edges: tuple[Array64, ...]
+    weights: tuple[Array64, ...]
     text: str = "histogram"
     seed: int = 0
 
@@ -257,7 +264,8 @@ class Drawn(Target):
         """Where it came from."""
         return self.text
 
-    def values(self, context: Context) -> NDArray[np.float32]:
+    @shaped
+    def values(self, context: Context) -> Float[Array, "T d"]:
         """Values in proportion, shuffled."""
         if len(self.edges) != context.bins.dimensions:
             raise TargetError(
@@ -290,15 +298,16 @@ class Shifted(Target):
         """The expression, as far as the inner target has one."""
         return f"shift({self.inner.name}, {number(self.bins)})"
 
-    def values(self, context: Context) -> NDArray[np.float32]:
+    def values(self, context: Context) -> Float[Array, "T d"]:
         """Moved values."""
         return self._moved(self.inner.values(context), context)
 
-    def compared(self, context: Context) -> NDArray[np.float32]:
+    def compared(self, context: Context) -> Float[Array, "n d"]:
         """Moved as well."""
         return self._moved(self.inner.compared(context), context)
 
-    def _moved(self, values: NDArray[np.float32], context: Context) -> NDArray[np.float32]:
+    @shaped
+    def _moved(self, values: Float[Array, "T d"], context: Context) -> Float[Array, "T d"]:
         return (values + self.bins * context.bins.widths).astype(np.float32)
 
     @property
@@ -331,7 +340,7 @@ class Patched(Target):
         at = "" if self.at is None else f", {self.at}"
         return f"patch({self.first.name}, {self.second.name}{at})"
 
-    def values(self, context: Context) -> NDArray[np.float32]:
+    def values(self, context: Context) -> Float[Array, "T d"]:
         """Values of the first up to ``at``, then those of the second from ``at`` on."""
         first, second = self.first.values(context), self.second.values(context)
         at = self._place(len(first), len(second))

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from himatch._runtime.shapes import Float, Int, shaped
 from himatch.data import TrajectoryDataset
 from himatch.methods.base import Agent, cut
 from himatch.methods.batch import Batch, BatchSpec
@@ -47,14 +48,14 @@ class Sampler:
             self._task_draws[context_steps] = TaskDraws(self.tasks, self.index, context_steps)
         return self._task_draws[context_steps](seeds, chunk, batch)
 
-    def relabel(self, agent: Agent) -> Tensor | None:
-        """Give windows the embedding of an episode of their task, where the agent makes such, ``(K, E, m)``."""
+    def relabel(self, agent: Agent) -> Float[Tensor, "K E m"] | None:
+        """Give windows the embedding of an episode of their task, where the agent makes such."""
         codes = agent.embed(self.normalizers, self.dataset)
         if codes is not None:
             self.take_codes(codes)
         return codes
 
-    def take_codes(self, codes: Tensor) -> None:
+    def take_codes(self, codes: Float[Tensor, "K E m"]) -> None:
         """Take over embeddings of all episodes."""
         raise TypeError(f"{type(self).__name__} holds no embeddings")
 
@@ -107,7 +108,8 @@ class DeviceSampler(Sampler):
             self.first, self.count = here(tasks.first), here(tasks.count)
         self._drawn: list[Tensor] = []
 
-    def take_codes(self, codes: Tensor) -> None:
+    @shaped
+    def take_codes(self, codes: Float[Tensor, "K E m"]) -> None:
         """Keep them on the device."""
         self.codes = codes
         self.models = torch.arange(len(codes), device=self.device).unsqueeze(1)
@@ -124,8 +126,11 @@ class DeviceSampler(Sampler):
         """Gather the windows drawn for a step."""
         return self.gather(*(drawn.index_select(0, place)[0] for drawn in self._drawn))
 
-    def gather(self, window: Tensor, ahead: Tensor, noise: Tensor | None = None) -> Batch:
-        """The windows of those numbers, ``(K, B)`` each."""
+    @shaped
+    def gather(
+        self, window: Int[Tensor, "K B"], ahead: Int[Tensor, "K B"], noise: Float[Tensor, "K B n"] | None = None
+    ) -> Batch:
+        """The windows of those numbers."""
         start = self.start[window].unsqueeze(-1)
         times, target_times = cut(self.spec, self.now[window], self.steps, self.target_steps, ahead)
         inside, targets, mask = times, None, None
@@ -179,7 +184,8 @@ class StreamedSampler(Sampler):
         self._prefetch = Prefetch(self)
         self._received: Batch | None = None
 
-    def take_codes(self, codes: Tensor) -> None:
+    @shaped
+    def take_codes(self, codes: Float[Tensor, "K E m"]) -> None:
         """Keep them beside the data."""
         self.codes = codes.cpu().numpy()
 
@@ -202,10 +208,14 @@ class StreamedSampler(Sampler):
         assert self._received is not None
         return self.normalizers(self._received)
 
+    @shaped
     def gather(
-        self, window: NDArray[np.int64], ahead: NDArray[np.int64], noise: NDArray[np.float32] | None = None
+        self,
+        window: Int[NDArray[np.int64], "K B"],
+        ahead: Int[NDArray[np.int64], "K B"],
+        noise: Float[Array, "K B n"] | None = None,
     ) -> Batch:
-        """The raw windows of those numbers, ``(K, B)`` each, in pinned memory where there is a GPU to send them to."""
+        """The raw windows of those numbers, in pinned memory where there is a GPU to send them to."""
         spec, index = self.spec, self.index
         episode, start = index.episode[window], self.start[window][..., None]
         last = index.last[window][..., None] - start

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch._runtime.shapes import Float, Int, shaped
 from himatch.data import TrajectoryDataset
 from himatch.types import Array
 
@@ -28,7 +29,13 @@ class Transitions:
         self.known = np.ones(steps, dtype=bool)
         self.known[ends] = terminated | dataset.has_final
 
-    def observations(self, rows: NDArray[np.int64], packed: Array, packed_rows: NDArray[np.int64]) -> Array:
+    @shaped
+    def observations(
+        self,
+        rows: Int[NDArray[np.int64], "K B N"],
+        packed: Float[Array, "_ obs"],
+        packed_rows: Int[NDArray[np.int64], "K B N"],
+    ) -> Float[Array, "K B N obs"]:
         """The next states of some rows of the dataset, which are ``packed_rows`` of the packed observations."""
         next_rows, steps = self.row[rows], len(self.row)
         inside = next_rows < steps

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from himatch._runtime.flat import FlatParameters, clip_per_model, load_optimizer
 from himatch._runtime.graphs import CompiledPart, Undo, make_step, restore_point
+from himatch._runtime.shapes import Float, shaped
 from himatch.methods.base import Agent, Stage
 from himatch.methods.batch import Batch
 from himatch.training.config import TrainConfig
@@ -66,8 +67,9 @@ class Update:
         """How a step runs: eager, compiled, CUDA graph or compiled CUDA graph."""
         return str(getattr(self._run_step, "how", "eager"))
 
-    def losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """What is minimised and what is reported, ``(K,)`` each."""
+    @shaped
+    def losses(self, batch: Batch) -> tuple[Float[Tensor, " K"], Float[Tensor, " K"]]:
+        """What is minimised and what is reported, of each model."""
         if self.stage.part is None:
             return self.agent.training_losses(batch)
         found = self.agent.part_losses(self.stage.part, batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.networks.stacked import Embedding, Linear
 from himatch.networks.transformer import STD, Transformer
 
@@ -21,8 +22,9 @@ class AntiCausalAggregator(nn.Module):
         self.transformer = Transformer(stack, width, layers, heads, dropout)
         self.code = Linear(stack, width, m)
 
-    def forward(self, windows: Tensor, count: int) -> Tensor:
-        """Codes of the first ``count`` steps of ``(K, B, S, obs)`` windows, ``(K, B, count, m)``."""
+    @shaped
+    def forward(self, windows: Float[Tensor, "K B S obs"], count: int) -> Float[Tensor, "K B {count} m"]:
+        """Codes of the first ``count`` steps of windows."""
         reversed_states = windows.flip(2)
         places = torch.arange(windows.shape[2], device=windows.device).expand(windows.shape[:3])
         hidden = self.transformer((self.embed(reversed_states) + self.position(places)).float())

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.errors import HimatchError
 from himatch.methods.base import Agent, Stage
 from himatch.methods.batch import Batch, Dims
@@ -121,7 +122,8 @@ class UnsupervisedAgent(EncoderAgent):
         z = super().z(batch)
         return z if z is None or self.method.mode == "joint" else z.detach()
 
-    def training_losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    @shaped
+    def training_losses(self, batch: Batch) -> tuple[Float[Tensor, " K"], Float[Tensor, " K"]]:
         """The clone's loss, with that of the encoder beside it."""
         cloning = self.losses(batch)
         if self.method.mode == "frozen":
@@ -129,8 +131,9 @@ class UnsupervisedAgent(EncoderAgent):
         weight = self.method.coefficient if self.method.mode == "joint" else 1.0
         return cloning + weight * self.part_losses("codes", batch), cloning
 
-    def part_losses(self, part: str, batch: Batch) -> Tensor:
-        """The encoder's own loss, ``(K,)``, on one state of every window, each time another place in it.
+    @shaped
+    def part_losses(self, part: str, batch: Batch) -> Float[Tensor, " K"]:
+        """The encoder's own loss, on one state of every window, each time another place in it.
 
         The first states of windows alone would never be the last ones of an episode, where things fall.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.networks.stacked import MLP, Linear
 
 NOISE = 0.1  # standard deviation of the perturbation that makes CPC's positives
@@ -19,8 +20,9 @@ class SummedEncoder(nn.Module):
         self.window, self.sizes = window, (observation, *hidden, m)
         self.encoder = MLP(stack, self.sizes)
 
-    def forward(self, windows: Tensor, count: int) -> Tensor:
-        """Codes of the first ``count`` steps of ``(K, B, S, obs)``: means over the next ``window`` states.
+    @shaped
+    def forward(self, windows: Float[Tensor, "K B S obs"], count: int) -> Float[Tensor, "K B {count} m"]:
+        """Codes of the first ``count`` steps of windows: means over the next ``window`` states.
 
         The mean instead of the sum keeps the code's size independent of the window; a linear embedding follows anyway.
         """
@@ -29,8 +31,8 @@ class SummedEncoder(nn.Module):
         sums = nn.functional.pad(sums, (0, 0, 1, 0))
         return (sums[:, :, self.window : self.window + count] - sums[:, :, :count]) / self.window
 
-    def unsupervised_loss(self, states: Tensor) -> Tensor:
-        """What trains the encoder without actions, ``(K,)``, from ``(K, B, obs)`` states."""
+    def unsupervised_loss(self, states: Float[Tensor, "K B obs"]) -> Float[Tensor, " K"]:
+        """What trains the encoder without actions."""
         raise TypeError("this encoder has no loss of its own")
 
     def prepare(self) -> None:
@@ -48,7 +50,8 @@ class Autoencoder(SummedEncoder):
         super().__init__(stack, observation, m, window, hidden)
         self.decoder = MLP(stack, self.sizes[::-1])
 
-    def unsupervised_loss(self, states: Tensor) -> Tensor:
+    @shaped
+    def unsupervised_loss(self, states: Float[Tensor, "K B obs"]) -> Float[Tensor, " K"]:
         """Mean squared error of the reconstruction."""
         error: Tensor = self.decoder(self.encoder(states)).float() - states
         return error.square().mean((1, 2))
@@ -63,7 +66,8 @@ class ContrastiveEncoder(SummedEncoder):
         self.key_encoder = MLP(stack, self.sizes)
         self.key_encoder.requires_grad_(False)
 
-    def unsupervised_loss(self, states: Tensor) -> Tensor:
+    @shaped
+    def unsupervised_loss(self, states: Float[Tensor, "K B obs"]) -> Float[Tensor, " K"]:
         """InfoNCE: the perturbed same state against the other states of the batch."""
         query: Tensor = self.bilinear(self.encoder(states)).float()
         key: Tensor = self.key_encoder(states + NOISE * torch.randn_like(states)).float()

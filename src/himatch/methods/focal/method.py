@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.errors import HimatchError
 from himatch.methods.base import Agent, Stage
 from himatch.methods.batch import Batch, BatchSpec, Dims
@@ -91,8 +92,9 @@ class FOCALAgent(TaskAgent):
         self.targets.load_state_dict(self.critics.state_dict())
         self.targets.requires_grad_(False)
 
-    def part_losses(self, part: str, batch: Batch) -> Tensor:
-        """The encoder's loss, or the clone's, ``(K,)``.
+    @shaped
+    def part_losses(self, part: str, batch: Batch) -> Float[Tensor, " K"]:
+        """The encoder's loss, or the clone's.
 
         The clone's is its negative log-likelihood, weighted by its own variance (Seitzer et al. 2022): unweighted, it
         would pay for errors in rare states, such as an episode's first, with a larger spread there and not mend them.
@@ -110,8 +112,9 @@ class FOCALAgent(TaskAgent):
         if part == "behaviour":
             self.policy.load_state_dict(self.behaviour.state_dict())
 
-    def training_losses(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The sum of all losses, and the error of the policy's most likely action, ``(K,)`` each."""
+    @shaped
+    def training_losses(self, batch: Batch) -> tuple[Float[Tensor, " K"], Float[Tensor, " K"]]:
+        """The sum of all losses, and the error of the policy's most likely action."""
         assert batch.z is not None
         assert batch.next_states is not None
         assert batch.noise is not None
@@ -137,8 +140,11 @@ class FOCALAgent(TaskAgent):
         return critic_loss + actor_loss + alpha_loss, error
 
     @torch.no_grad()
-    def target(self, batch: Batch, next_actions: Tensor, penalty: Tensor) -> Tensor:
-        """What the critics learn, ``(K, B)``: reward and discounted value of the next state, less the penalty there."""
+    @shaped
+    def target(
+        self, batch: Batch, next_actions: Float[Tensor, "K B act"], penalty: Float[Tensor, "K B"]
+    ) -> Float[Tensor, "K B"]:
+        """What the critics learn: reward and discounted value of the next state, less the penalty there."""
         assert batch.z is not None
         assert batch.rewards is not None
         assert batch.next_states is not None

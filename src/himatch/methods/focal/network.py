@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.methods.metabc.network import TaskPolicy
 from himatch.networks import squashed
 
@@ -18,14 +19,23 @@ class SquashedTaskPolicy(TaskPolicy):
         super().__init__(stack, observation, action, z_width, hidden, 0.0, "gaussian")
         self.stochastic = False
 
-    def action(self, outputs: Tensor, noise: Tensor | None = None) -> Tensor:
+    @shaped
+    def action(
+        self, outputs: Float[Tensor, "*rows outputs"], noise: Float[Tensor, "*rows act"] | None = None
+    ) -> Float[Tensor, "*rows act"]:
         """The squashed mean."""
         return torch.tanh(self.gaussian(outputs)[0])
 
-    def loss(self, outputs: Tensor, actions: Tensor) -> Tensor:
-        """Squared error of the squashed mean, ``(K, B, N)``."""
+    @shaped
+    def loss(
+        self, outputs: Float[Tensor, "K B N outputs"], actions: Float[Tensor, "K B N act"]
+    ) -> Float[Tensor, "K B N"]:
+        """Squared error of the squashed mean."""
         return (self.action(outputs) - actions).square().mean(-1)
 
-    def gaussian(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    @shaped
+    def gaussian(
+        self, outputs: Float[Tensor, "*rows outputs"]
+    ) -> tuple[Float[Tensor, "*rows act"], Float[Tensor, "*rows act"]]:
         """Mean and log standard deviation before squashing."""
         return squashed.gaussian(outputs.float())

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from himatch._runtime.shapes import Float, Int, shaped
 from himatch.errors import HimatchError
 from himatch.methods.base import ALL, Agent, Conditioner, Method, Port, Settings, Some, Stage, demonstrated
 from himatch.methods.batch import Batch, BatchSpec, Dims
@@ -122,8 +123,9 @@ class TaskAgent(Agent):
         super().__init__(method, config, dims, seeds)
         self.encoder = TaskEncoder(len(seeds), dims.observation, dims.action, method.m, method.encoder)
 
-    def part_losses(self, part: str, batch: Batch) -> Tensor:
-        """The metric loss between contexts, ``(K,)``; a context is ``context_steps`` windows of a task in a row."""
+    @shaped
+    def part_losses(self, part: str, batch: Batch) -> Float[Tensor, " K"]:
+        """The metric loss between contexts; a context is ``context_steps`` windows of a task in a row."""
         assert batch.rewards is not None
         assert batch.tasks is not None
         steps = self.encoder(batch.states[:, :, 0], batch.actions[:, :, 0], batch.rewards[:, :, 0])
@@ -131,8 +133,9 @@ class TaskAgent(Agent):
         return metric_loss(contexts, batch.tasks[:, :: self.method.context_steps])
 
     @torch.no_grad()
-    def embed(self, normalizers: Normalizers, episodes: Sequence[Trajectory]) -> Tensor:
-        """Mean embedding of each episode's steps, ``(K, E, m)``."""
+    @shaped
+    def embed(self, normalizers: Normalizers, episodes: Sequence[Trajectory]) -> Float[Tensor, "K E m"]:
+        """Mean embedding of each episode's steps."""
         device, found = normalizers.state_mean.device, []
         for block in _blocks(self._checked(episodes)):
             rows = [np.concatenate([part[i] for part in block]) for i in range(3)]
@@ -156,7 +159,7 @@ class TaskAgent(Agent):
                 raise HimatchError(f"{self.method.name} reads rewards, and episode {number} of the targets has none")
             yield episode
 
-    def finish(self, part: str, codes: Tensor | None) -> None:
+    def finish(self, part: str, codes: Float[Tensor, "K E m"] | None) -> None:
         """Once the encoder is trained, give the training episodes' embeddings unit size."""
         if part == "encoder" and codes is not None:
             self.encoder.rescale(codes)
@@ -172,13 +175,15 @@ class TaskAgent(Agent):
 
 
 class Embedded(Conditioner):
-    """Embeddings of whole demonstrations, ``(K, n, m)``: each rollout gets its target's at every step."""
+    """Embeddings of whole demonstrations: each rollout gets its target's at every step."""
 
-    def __init__(self, codes: Tensor, target: Tensor) -> None:
+    @shaped
+    def __init__(self, codes: Float[Tensor, "K n m"], target: Int[Tensor, "#K B"]) -> None:
         self.target = target
         self.codes = codes.to(target.device)[torch.arange(len(codes), device=target.device).unsqueeze(1), target]
 
-    def z(self, clock: Tensor) -> Tensor:
+    @shaped
+    def z(self, clock: Int[Tensor, "#K #B"]) -> Float[Tensor, "K B m"]:
         """The same at every step."""
         return self.codes
 

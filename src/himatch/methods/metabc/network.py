@@ -8,6 +8,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from himatch._runtime.shapes import Bool, Float, Int, shaped
 from himatch.networks.heads import Head, PolicyNetwork
 from himatch.networks.stacked import MLP, Linear, dropout
 
@@ -21,14 +22,21 @@ class TaskEncoder(nn.Module):
         super().__init__()
         self.mlp = MLP(stack, (observation + action + 1, *hidden, m))
 
-    def forward(self, states: Tensor, actions: Tensor, rewards: Tensor) -> Tensor:
-        """Normalised steps ``(K, ..., obs)``, ``(K, ..., act)`` and ``(K, ...)`` to ``(K, ..., m)``."""
+    @shaped
+    def forward(
+        self,
+        states: Float[Tensor, "K *rows obs"],
+        actions: Float[Tensor, "K *rows act"],
+        rewards: Float[Tensor, " K *rows"],
+    ) -> Float[Tensor, "K *rows m"]:
+        """Embeddings of normalised steps."""
         embedding: Tensor = self.mlp(torch.cat([states, actions, rewards.unsqueeze(-1)], dim=-1))
         return embedding.float()
 
     @torch.no_grad()
-    def rescale(self, codes: Tensor) -> None:
-        """Move and scale embeddings so that these, ``(K, E, m)``, have mean zero and unit size.
+    @shaped
+    def rescale(self, codes: Float[Tensor, "K E m"]) -> None:
+        """Move and scale embeddings so that these, of E episodes, have mean zero and unit size.
 
         The metric loss pushes tasks as far apart as it can; beside such numbers a policy would not see the state. One
         factor for all coordinates leaves the geometry as it was learned.
@@ -41,8 +49,9 @@ class TaskEncoder(nn.Module):
         last.weight.div_(size.unsqueeze(2))
 
 
-def metric_loss(codes: Tensor, tasks: Tensor) -> Tensor:
-    """FOCAL's distance-metric loss, ``(K,)``, of embeddings ``(K, C, m)`` and the numbers of their tasks, ``(K, C)``.
+@shaped
+def metric_loss(codes: Float[Tensor, "K C m"], tasks: Int[Tensor, "K C"]) -> Float[Tensor, " K"]:
+    """FOCAL's distance-metric loss of the embeddings of C contexts and the numbers of their tasks.
 
     With d^2 the mean squared difference of two embeddings, pairs of one task cost d^2 and pairs of two tasks
     1 / (d^2 + epsilon), the inverse power two; each kind of pair counts by its mean.
@@ -53,8 +62,8 @@ def metric_loss(codes: Tensor, tasks: Tensor) -> Tensor:
     return _mean(distance, alike) + _mean(1.0 / (distance + REPULSION), ~same)
 
 
-def _mean(values: Tensor, chosen: Tensor) -> Tensor:
-    """Mean of the chosen of ``(K, C, C)``, zero where there are none."""
+def _mean(values: Float[Tensor, "K C C"], chosen: Bool[Tensor, "K C C"]) -> Float[Tensor, " K"]:
+    """Mean of the chosen, zero where there are none."""
     return (values * chosen).sum((1, 2)) / chosen.sum((1, 2)).clamp(min=1)
 
 
@@ -69,13 +78,23 @@ class TaskPolicy(PolicyNetwork):
         widths = (observation + z_width, *hidden, self.outputs(action))
         self.layers = nn.ModuleList(Linear(stack, a, b) for a, b in pairwise(widths))
 
-    def forward(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor) -> Tensor:
-        """Head outputs for every step; ``z`` is ``(K, B, N, k)`` or ``(K, B, 1, k)``."""
+    @shaped
+    def forward(
+        self,
+        z: Float[Tensor, "K B #N k"] | None,
+        states: Float[Tensor, "K B N obs"],
+        actions: Float[Tensor, "K B N act"],
+        times: Int[Tensor, "K B N"],
+    ) -> Float[Tensor, "K B N outputs"]:
+        """Head outputs for every step."""
         assert z is not None
         return self.outputs_for(states, z.expand(*states.shape[:-1], -1))
 
-    def outputs_for(self, states: Tensor, z: Tensor) -> Tensor:
-        """Head outputs for states ``(K, ..., obs)``, each with its z ``(K, ..., k)``."""
+    @shaped
+    def outputs_for(
+        self, states: Float[Tensor, "K *rows obs"], z: Float[Tensor, "K *rows k"]
+    ) -> Float[Tensor, "K *rows outputs"]:
+        """Head outputs for states, each with its z."""
         x = torch.cat([states, z], dim=-1)
         for layer in self.layers[:-1]:
             x = dropout(torch.relu(layer(x)), self.dropout, self.training)

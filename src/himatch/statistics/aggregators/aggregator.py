@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.errors import HimatchError
 from himatch.types import Array
 
@@ -28,8 +29,8 @@ class Aggregator(Protocol):
     def width(self, dimensions: int) -> int:
         """How many numbers the statistic of ``dimensions`` features has (k)."""
 
-    def __call__(self, phi: Array) -> Array:
-        """Features ``(T, d)`` to statistics ``(T, k)``."""
+    def __call__(self, phi: Float[Array, "T d"]) -> Float[Array, "T k"]:
+        """Features to statistics."""
 
 
 @runtime_checkable
@@ -39,11 +40,11 @@ class Additive(Aggregator, Protocol):
     ``remaining`` conditioning is for these: it takes what was achieved from the target's total. Others need not be.
     """
 
-    def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
-        """What each step adds to the total, ``(T, d)`` to ``(T, j)``."""
+    def contributions(self, phi: Float[NDArray[np.floating], "T d"]) -> Float[Array64, "T j"]:
+        """What each step adds to the total."""
 
-    def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The statistic of ``steps (..., 1)`` steps with that total, ``(..., j)`` to ``(..., k)``.
+    def of_total(self, total: Float[Array64, "*rows j"], steps: Float[Array64, "*rows 1"]) -> Float[Array64, "*rows k"]:
+        """The statistic of so many steps with that total.
 
         A total that remains may be one that no steps have. NaN says that nothing remains.
         """
@@ -60,8 +61,9 @@ def discounted_by(gamma: float) -> str:
     return "" if gamma == 1.0 else f" discounted by {gamma:g}"
 
 
-def discounted_sums(values: NDArray[np.floating], gamma: float) -> NDArray[np.float64]:
-    """``y_t = x_t + gamma y_{t+1}`` down the rows of ``(T, k)``, in double precision."""
+@shaped
+def discounted_sums(values: Float[NDArray[np.floating], "T k"], gamma: float) -> Float[Array64, "T k"]:
+    """``y_t = x_t + gamma y_{t+1}`` down the rows, in double precision."""
     backwards = np.asarray(values, dtype=np.float64)[::-1]
     if gamma == 1.0:
         return np.cumsum(backwards, axis=0)[::-1]
@@ -70,7 +72,8 @@ def discounted_sums(values: NDArray[np.floating], gamma: float) -> NDArray[np.fl
     return np.asarray(lfilter([1.0], [1.0, -gamma], backwards, axis=0), dtype=np.float64)[::-1]
 
 
-def discounted_counts(steps: int, gamma: float) -> NDArray[np.float64]:
-    """Total weight of the rest at every step, ``(T, 1)``: what turns a discounted sum into a mean."""
+@shaped
+def discounted_counts(steps: int, gamma: float) -> Float[Array64, "{steps} 1"]:
+    """Total weight of the rest at every step: what turns a discounted sum into a mean."""
     remaining = np.arange(steps, 0, -1, dtype=np.float64)[:, None]
     return remaining if gamma == 1.0 else -np.expm1(remaining * np.log(gamma)) / (1.0 - gamma)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.statistics.aggregators.aggregator import check_gamma, discounted_sums
 from himatch.types import Array
 
@@ -30,8 +31,9 @@ class BestTask:
         """One place per task."""
         return dimensions
 
-    def __call__(self, phi: Array) -> Array:
-        """One-hot rows, ``(T, d)``."""
+    @shaped
+    def __call__(self, phi: Float[Array, "T d"]) -> Float[Array, "T d"]:
+        """One-hot rows."""
         best = discounted_sums(phi, self.gamma).argmax(axis=1)
         onehot: Array = np.eye(phi.shape[1], dtype=np.float32)[best]
         return onehot

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.errors import HimatchError
 from himatch.statistics.aggregators.aggregator import check_gamma, discounted_by, discounted_sums
 from himatch.types import Array
@@ -35,18 +36,21 @@ class DiscountedSum:
         """One sum per feature."""
         return dimensions
 
-    def __call__(self, phi: Array) -> Array:
-        """Sums of the rest, ``(T, d)``."""
+    @shaped
+    def __call__(self, phi: Float[Array, "T d"]) -> Float[Array, "T d"]:
+        """Sums of the rest."""
         return (discounted_sums(phi, self.gamma) / self.scale).astype(np.float32)
 
     def meaning(self, feature: str) -> str:
         """In words."""
         return f"sum of {feature} over the rest of the episode{discounted_by(self.gamma)}, divided by {self.scale:g}"
 
-    def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
+    @shaped
+    def contributions(self, phi: Float[NDArray[np.floating], "T d"]) -> Float[Array64, "T d"]:
         """The feature itself."""
         return np.asarray(phi, dtype=np.float64)
 
-    def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    @shaped
+    def of_total(self, total: Float[Array64, "*rows k"], steps: Float[Array64, "*rows 1"]) -> Float[Array64, "*rows k"]:
         """The total, scaled; more than all may have been earned."""
         return total / self.scale

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.types import Array
 
 
@@ -26,18 +27,21 @@ class FinalValue:
         """The feature itself."""
         return dimensions
 
-    def __call__(self, phi: Array) -> Array:
-        """The last row at every step, ``(T, d)``."""
+    @shaped
+    def __call__(self, phi: Float[Array, "T d"]) -> Float[Array, "T d"]:
+        """The last row at every step."""
         return np.repeat(phi[-1:], len(phi), axis=0)
 
     def meaning(self, feature: str) -> str:
         """In words."""
         return f"{feature} at the end of the episode"
 
-    def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
+    @shaped
+    def contributions(self, phi: Float[NDArray[np.floating], "T d"]) -> Float[Array64, "T d"]:
         """Nothing: a goal is not used up on the way to it."""
         return np.zeros(phi.shape)
 
-    def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    @shaped
+    def of_total(self, total: Float[Array64, "*rows k"], steps: Float[Array64, "*rows 1"]) -> Float[Array64, "*rows k"]:
         """Nothing that remains, so that the goal itself stays the conditioning."""
         return np.full_like(total, np.nan)

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch._runtime.shapes import Array64, Float, Int, UInt, shaped
 from himatch.errors import HimatchError
 from himatch.statistics.aggregators.aggregator import check_gamma, discounted_by, discounted_counts, discounted_sums
 from himatch.statistics.bins import PAPER_BINS, Bins
@@ -54,8 +55,9 @@ class Histogram:
         """One weight per bin and feature."""
         return dimensions * self.count
 
-    def __call__(self, phi: Array) -> Array:
-        """Normalised histograms of the rest, ``(T, d * bins)``."""
+    @shaped
+    def __call__(self, phi: Float[Array, "T d"]) -> Float[Array, "T d*{self.count}"]:
+        """Normalised histograms of the rest."""
         places, width = self._places(phi), self.width(phi.shape[1])
         if self.gamma == 1.0:
             remaining = np.arange(len(places), 0, -1, dtype=np.float32)[:, None]
@@ -72,28 +74,33 @@ class Histogram:
             f"{self.count} equal bins from {ranges}, what lies outside in the end bins"
         )
 
-    def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
+    @shaped
+    def contributions(self, phi: Float[NDArray[np.floating], "T d"]) -> Float[Array64, "T d*{self.count}"]:
         """A count in the bin of each feature."""
         places = self._places(phi)
         counts = np.zeros((len(places), self.width(places.shape[1])))
         counts[np.arange(len(places))[:, None], places] = 1.0
         return counts
 
-    def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    @shaped
+    def of_total(self, total: Float[Array64, "*rows k"], steps: Float[Array64, "*rows 1"]) -> Float[Array64, "*rows k"]:
         """Counts normalised for each feature; a bin that was visited too often is empty, not less."""
         counts = np.maximum(total, 0.0).reshape(*total.shape[:-1], -1, self.count)
         mass = counts.sum(axis=-1, keepdims=True)
         shares: NDArray[np.float64] = counts / np.where(mass > 0, mass, np.nan)
         return shares.reshape(total.shape)
 
-    def _places(self, phi: NDArray[np.floating]) -> NDArray[np.int64]:
-        """The column of every value's bin, ``(T, d)``."""
+    def _places(self, phi: Float[NDArray[np.floating], "T d"]) -> Int[NDArray[np.int64], "T d"]:
+        """The column of every value's bin."""
         indices = self.bins.indices(phi)
         return indices + np.arange(indices.shape[1]) * self.count
 
 
-def counts_of_rest(places: NDArray[np.integer], width: int) -> NDArray[np.unsignedinteger]:
-    """How often each of ``width`` places occurs from step t on, ``(T, width)``, for ``(T, d)`` places.
+@shaped
+def counts_of_rest(
+    places: Int[NDArray[np.integer], "T d"], width: int
+) -> UInt[NDArray[np.unsignedinteger], "T {width}"]:
+    """How often each of ``width`` places occurs from step t on.
 
     A cumulative sum is bound by the latency of one addition after another. Several counters are therefore packed side
     by side into one 64-bit word and summed at once; none can overflow into its neighbour, for none exceeds T.

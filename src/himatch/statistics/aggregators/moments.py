@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.errors import HimatchError
 from himatch.statistics.aggregators.aggregator import check_gamma, discounted_by, discounted_counts, discounted_sums
 from himatch.types import Array
@@ -47,8 +48,9 @@ class Moments:
         """One number per feature and order."""
         return dimensions * self.order
 
-    def __call__(self, phi: Array) -> Array:
-        """Moments of the rest, ``(T, d * order)``."""
+    @shaped
+    def __call__(self, phi: Float[Array, "T d"]) -> Float[Array, "T d*{self.order}"]:
+        """Moments of the rest."""
         totals = discounted_sums(self.contributions(phi), self.gamma)
         return self.of_total(totals, discounted_counts(len(phi), self.gamma)).astype(np.float32)
 
@@ -57,12 +59,14 @@ class Moments:
         what = ("mean", "standard deviation", "third", "fourth central moment, as signed roots")
         return f"{', '.join(what[: self.order])} of {feature} over the rest of the episode{discounted_by(self.gamma)}"
 
-    def contributions(self, phi: NDArray[np.floating]) -> NDArray[np.float64]:
+    @shaped
+    def contributions(self, phi: Float[NDArray[np.floating], "T d"]) -> Float[Array64, "T d*{self.order}"]:
         """Powers of the centred feature."""
         x = phi.astype(np.float64) - self._center
         return np.concatenate([x**p for p in range(1, self.order + 1)], axis=1)
 
-    def of_total(self, total: NDArray[np.float64], steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    @shaped
+    def of_total(self, total: Float[Array64, "*rows k"], steps: Float[Array64, "*rows 1"]) -> Float[Array64, "*rows k"]:
         """Moments from mean powers; what no steps can have, such as a negative variance, becomes zero."""
         raw = np.split(total / np.where(steps > 0, steps, np.nan), self.order, axis=-1)
         mean = raw[0]

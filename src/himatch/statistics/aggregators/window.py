@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.errors import HimatchError
 from himatch.types import Array
 
@@ -34,12 +35,14 @@ class Window:
         """All rows of the window."""
         return dimensions * self.length
 
-    def __call__(self, phi: Array) -> Array:
-        """Windows that start at every step, ``(T, length * d)``."""
+    @shaped
+    def __call__(self, phi: Float[Array, "T d"]) -> Float[Array, "T {self.length}*d"]:
+        """Windows that start at every step."""
         return self.windows(phi).reshape(len(phi), -1)
 
-    def windows(self, phi: Array) -> Array:
-        """The same as ``(T, length, d)``."""
+    @shaped
+    def windows(self, phi: Float[Array, "T d"]) -> Float[Array, "T {self.length} d"]:
+        """The same, not flattened."""
         rows = np.arange(len(phi))[:, None] + np.arange(self.length)
         windows: Array = phi[np.minimum(rows, len(phi) - 1)]
         return windows

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.errors import DataError, one_line
 from himatch.tasks import FeatureFunction
 from himatch.types import Array, Trajectory
@@ -23,13 +24,13 @@ class Feature(Protocol):
     def names(self, width: int) -> tuple[str, ...]:
         """A name for each of the ``width`` columns."""
 
-    def __call__(self, trajectory: Trajectory) -> Array:
-        """The feature of every step, ``(T, d)``."""
+    def __call__(self, trajectory: Trajectory) -> Float[Array, "T d"]:
+        """The feature of every step."""
 
 
 @dataclass(frozen=True)
 class Reward:
-    """The reward r(s, a), ``(T, 1)``."""
+    """The reward r(s, a)."""
 
     name: str = "reward"
 
@@ -37,7 +38,8 @@ class Reward:
         """One column."""
         return ("reward",)
 
-    def __call__(self, trajectory: Trajectory) -> Array:
+    @shaped
+    def __call__(self, trajectory: Trajectory) -> Float[Array, "T 1"]:
         """Rewards as a column."""
         if trajectory.rewards is None:
             raise DataError("the feature 'reward' was asked for, but the data has no rewards; match another feature")
@@ -46,7 +48,7 @@ class Reward:
 
 @dataclass(frozen=True)
 class State:
-    """The whole observation (Phi is the identity), ``(T, obs)``."""
+    """The whole observation (Phi is the identity)."""
 
     name: str = "state"
 
@@ -54,14 +56,15 @@ class State:
         """Coordinates by number."""
         return tuple(f"obs[{i}]" for i in range(width))
 
-    def __call__(self, trajectory: Trajectory) -> Array:
+    @shaped
+    def __call__(self, trajectory: Trajectory) -> Float[Array, "T obs"]:
         """The observations themselves."""
         return trajectory.observations
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Named coordinates of the observation (or the action), ``(T, d)``."""
+    """Named coordinates of the observation (or the action)."""
 
     name: str
     indices: tuple[int, ...]
@@ -71,7 +74,8 @@ class Coordinates:
         """The name itself for one coordinate, numbered for several."""
         return (self.name,) if len(self.indices) == 1 else tuple(f"{self.name}[{i}]" for i in range(len(self.indices)))
 
-    def __call__(self, trajectory: Trajectory) -> Array:
+    @shaped
+    def __call__(self, trajectory: Trajectory) -> Float[Array, "T d"]:
         """The chosen columns."""
         rows = trajectory.actions if self.of_action else trajectory.observations
         if max(self.indices) >= rows.shape[1]:
@@ -85,7 +89,7 @@ class NotFiniteError(DataError):
 
 @dataclass(frozen=True)
 class Function:
-    """A user's function of ``(observations, actions, rewards)``; its output is checked, ``(T, d)``."""
+    """A user's function of ``(observations, actions, rewards)``; its output is checked."""
 
     name: str
     function: FeatureFunction
@@ -94,7 +98,8 @@ class Function:
         """The name itself for one column, numbered for several."""
         return (self.name,) if width == 1 else tuple(f"{self.name}[{i}]" for i in range(width))
 
-    def __call__(self, trajectory: Trajectory) -> Array:
+    @shaped
+    def __call__(self, trajectory: Trajectory) -> Float[Array, "T d"]:
         """Call the function and refuse what is not one finite row a step."""
         rewards = trajectory.rewards
         try:
@@ -117,7 +122,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Stack:
-    """Several features side by side, ``(T, d1 + d2 + ...)``."""
+    """Several features side by side: d is d1 + d2 + ..."""
 
     parts: Sequence[Feature]
 
@@ -132,7 +137,8 @@ class Stack:
             return tuple(part.name for part in self.parts)
         return tuple(f"{self.name}[{i}]" for i in range(width))
 
-    def __call__(self, trajectory: Trajectory) -> Array:
+    @shaped
+    def __call__(self, trajectory: Trajectory) -> Float[Array, "T d"]:
         """All parts' columns."""
         return np.concatenate([part(trajectory) for part in self.parts], axis=1)
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from himatch._runtime.shapes import Float, shaped
 from himatch.errors import DataError, TaskError
 from himatch.statistics.features.feature import Feature
 from himatch.types import Array, Trajectory, concatenate
@@ -26,8 +27,11 @@ class Stepwise:
         self._seen: list[tuple[Array, Array, np.float32 | None]] = []
         self._given: list[Array] = []
 
-    def __call__(self, observations: Array, actions: Array, rewards: Array | None) -> Array:
-        """The feature of every row, ``(B, d)``."""
+    @shaped
+    def __call__(
+        self, observations: Float[Array, "B obs"], actions: Float[Array, "B act"], rewards: Float[Array, " B"] | None
+    ) -> Float[Array, "B d"]:
+        """The feature of every row."""
         phi = self._feature_of(Trajectory(observations, actions, rewards))
         if len(self._seen) < LONGEST:
             row = len(self._seen) % len(phi)  # another one each time: a rollout may have come to rest
