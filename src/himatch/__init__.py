@@ -1,6 +1,6 @@
 """himatch: hindsight information matching.
 
-One policy, trained offline from logged trajectories, that is told at run time what its future should look like.
+One policy, trained offline from logged trajectories, and conditioned at run time on what its future should look like.
 Names are imported when first used, so that ``import himatch`` stays quick.
 """
 

@@ -62,7 +62,7 @@ class Policy:
 
     def __init__(self, run: Run, agent: Agent) -> None:
         self.run, self.agent = run, agent.eval()
-        self.temperature = run.description.get("temperature", TEMPERATURE)
+        self.temperature = float(run.description.get("temperature", TEMPERATURE))
         self.weights: Weights = "best"
 
     # -- what it is ---------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class Policy:
         return self.run.groups
 
     def target(self, target: TargetLike) -> Target:
-        """What is asked for as a target; in expressions, ``heldout(i)`` is one of the run's own held-out episodes."""
+        """Whatever is handed over as a target; in expressions, ``heldout(i)`` is one of the run's own held-out episodes."""
         return as_target(target, self.task, self._held_out_target)
 
     def _held_out_target(self, number: int) -> Target:

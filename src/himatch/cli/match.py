@@ -109,9 +109,11 @@ class Match:
         else:
             console.print(f"error {result.error:.4g}")
             what = {"return": "total", "goal": "last"}[result.target.matches]
-            for d, name in enumerate(result.frame.feature.names(len(result.asked))):
+            for d, name in enumerate(result.frame.feature.names(len(result.wanted))):
                 reached = result.reached[..., d]
-                console.print(f"{what} {name} {reached.mean():.4g} ± {reached.std():.3g}, target {result.asked[d]:.4g}")
+                console.print(
+                    f"{what} {name} {reached.mean():.4g} ± {reached.std():.3g}, target {result.wanted[d]:.4g}"
+                )
         lengths = result.lengths
         console.print(
             f"sum of rewards {result.returns.mean():.1f} ± {result.returns.std():.1f}   length {lengths.mean():.0f}   "

@@ -66,7 +66,7 @@ class Evaluation:
         return f"Evaluation({self.folder}, {len(self.results)} targets, mean error: {parts})"
 
     def write(self, path: Path | None = None) -> Path:
-        """Write ``evaluation.json``, into the run folder unless told otherwise."""
+        """Write ``evaluation.json``, by default into the run folder."""
         out = path or self.folder.evaluation
         write_json(out, self.as_json())
         return out

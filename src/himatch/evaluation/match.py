@@ -183,12 +183,12 @@ def _note_beyond(results: Sequence[MatchResult]) -> None:
 
 def _note_short(results: Sequence[MatchResult]) -> None:
     """Say so where rollouts ended at once: values that agree are no match if there are hardly any."""
-    asked = [r for r in results if r.target.matches == "distribution"]
-    short = [r for r in asked if r.lengths.mean() < SHORT * len(r.target.values(r.frame))]
+    matched = [r for r in results if r.target.matches == "distribution"]
+    short = [r for r in matched if r.lengths.mean() < SHORT * len(r.target.values(r.frame))]
     if short:
         worst = min(short, key=lambda result: float(result.lengths.mean()))
         name = worst.target.name + (f" (and {len(short) - 1} more)" if len(short) > 1 else "")
         note(
             f"the rollouts for {name} ended after {worst.lengths.mean():.3g} steps on average, less than {SHORT:.0%} "
-            "of what was asked for; distances compare values, not how long they last"
+            "of the target; distances compare values, not how long they last"
         )

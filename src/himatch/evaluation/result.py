@@ -90,8 +90,8 @@ class MatchResult:
         return float(((rows < bins.low) | (rows > bins.high)).any(axis=1).mean())
 
     @cached_property
-    def asked(self) -> NDArray[np.float64]:
-        """The total, or the last value, that a target of one asks for, ``(d,)``."""
+    def wanted(self) -> NDArray[np.float64]:
+        """The total, or the last value, of a target that has one, ``(d,)``."""
         return _of_whole(self.target.matches, self.values)
 
     @cached_property
@@ -104,7 +104,7 @@ class MatchResult:
         """What the target asks to be small: W1, or the distance of the mean total or of the mean last value."""
         if self.target.matches == "distribution":
             return self.w1_per_seed
-        distances: NDArray[np.float64] = np.linalg.norm(self.reached.mean(axis=1) - self.asked, axis=1)
+        distances: NDArray[np.float64] = np.linalg.norm(self.reached.mean(axis=1) - self.wanted, axis=1)
         return distances
 
     @property
@@ -149,7 +149,7 @@ class MatchResult:
             self.seeds,
             step_histograms(self.frame, self.values, pooled)
             if distributions
-            else EpisodeValues(self.asked, self.reached),
+            else EpisodeValues(self.wanted, self.reached),
         )
 
     @property
@@ -216,7 +216,7 @@ def w1(rows: Array, values: Array, frame: Context) -> float:
 
 
 def _of_whole(matches: str, phi: Array) -> NDArray[np.float64]:
-    """What is asked of an episode as a whole: the total of a feature, or its last value."""
+    """What of a whole episode is compared: the total of a feature, or its last value."""
     found: NDArray[np.float64] = (
         phi.sum(axis=0, dtype=np.float64) if matches == "return" else phi[-1].astype(np.float64)
     )

@@ -1,6 +1,6 @@
 """A policy as one function of raw arrays: what an exported file computes.
 
-Windows hold the last N steps, newest last, so that a caller's context is a plain shift. ``step`` says how many steps
+Windows hold the last N steps, latest last, so that a caller's context is a plain shift. ``step`` says how many steps
 came before in the episode, and with that which rows are filled yet, what their times are and which position is read.
 """
 
@@ -65,8 +65,8 @@ def inputs_of(policy: Policy) -> tuple[Port, ...]:
     conditioning = policy.agent.port(policy.statistic)
     return (
         *(() if conditioning is None else (conditioning,)),
-        Port("states", (n, dims.observation), f"raw observations of {task}, newest last" + (named and f"; {named}")),
-        Port("actions", (n, dims.action), f"raw actions of {task}, newest last; the newest, not yet known, is zero"),
+        Port("states", (n, dims.observation), f"raw observations of {task}, latest last" + (named and f"; {named}")),
+        Port("actions", (n, dims.action), f"raw actions of {task}, latest last; the latest, not yet known, is zero"),
         Port("step", (), "steps since the start of the episode, 0 at its first"),
     )
 

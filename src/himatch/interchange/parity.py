@@ -76,7 +76,7 @@ def random_episodes(policy: Policy) -> list[Trajectory]:
 def windows_of(policy: Policy, episode: Trajectory, target: Trajectory) -> dict[str, NDArray[Any]]:
     """The file's inputs at every step of an episode, conditioned on the target; first axis is the step.
 
-    Rows before the episode's start and the newest action are noise: neither may matter.
+    Rows before the episode's start and the latest action are noise: neither may matter.
     """
     steps, n, rng = len(episode), policy.context, np.random.default_rng(1)
     now = np.arange(steps)
@@ -88,10 +88,10 @@ def windows_of(policy: Policy, episode: Trajectory, target: Trajectory) -> dict[
         return found
 
     before = rows < 0
-    newest = before | (rows == now[:, None])
+    latest = before | (rows == now[:, None])
     inputs: dict[str, NDArray[Any]] = {
         "states": window(episode.observations, before),
-        "actions": window(episode.actions, newest),
+        "actions": window(episode.actions, latest),
         "step": now,
     }
     conditioner = make_conditioner("nominal", policy.run, policy.agent, [demo(target)], np.zeros((1, steps), np.int64))

@@ -193,7 +193,7 @@ class Agent(nn.Module):
 
     def port(self, statistic: Statistic) -> Port | None:
         """What an exported policy is conditioned on; ``None`` for nothing."""
-        return Port("z", (self.config.context, self.dims.z), f"{self.method.meaning(statistic)}; newest last")
+        return Port("z", (self.config.context, self.dims.z), f"{self.method.meaning(statistic)}; latest last")
 
 
 Settings = Mapping[str, Any]

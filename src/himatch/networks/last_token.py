@@ -217,6 +217,6 @@ def _workers(process: int, count: int) -> ThreadPoolExecutor:
 
 
 def _stay_on_one_core() -> None:
-    """For this thread alone. PyTorch gives a thread the default when it is first query, and would do so later."""
+    """For this thread alone. PyTorch gives a thread the default when it is first asked, and would do so later."""
     torch.get_num_threads()
     torch.set_num_threads(1)

@@ -46,6 +46,7 @@ class Run:
             ModelConfig(**description["model"])
             Dims(**description["widths"])
             task = task_from_spec(description["task"])
+            float(description.get("temperature", 0.0))
         except TaskError as reason:
             raise TaskError(f"{folder}: {reason}") from None
         except (KeyError, TypeError, ValueError) as reason:

@@ -28,7 +28,7 @@ from himatch.types import Trajectory
 NO_WEIGHT = 1e-9
 FOLLOWED = 0.9  # of an episode that ends early: what comes after leads to its end
 DEADLINES = 20  # times by which parts of a schedule can be due
-WHEN = 20  # of a target in time, the times that are told apart: less is chance
+WHEN = 20  # of a target in time, the times that are distinguished: less is noise
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,10 @@ class EpisodeReference:
             covered = visited[np.arange(bins.dimensions), indices] & ~beyond
             outside = float((~covered).mean(axis=0).max())
             return Support(outside == 0.0, outside)
-        asked = values.sum(axis=0, dtype=np.float64) if target.matches == "return" else values[-1]
+        wanted = values.sum(axis=0, dtype=np.float64) if target.matches == "return" else values[-1]
         seen = self.totals if target.matches == "return" else self.finals
         slack = 1e-6 * np.maximum(1.0, np.abs(seen).max(axis=0))
-        inside = bool(np.all((asked >= seen.min(axis=0) - slack) & (asked <= seen.max(axis=0) + slack)))
+        inside = bool(np.all((wanted >= seen.min(axis=0) - slack) & (wanted <= seen.max(axis=0) + slack)))
         return Support(inside, 0.0 if inside else 1.0)
 
     def nearest(self, target: TargetLike) -> Nearest:

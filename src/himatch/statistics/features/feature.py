@@ -19,7 +19,7 @@ class Feature(Protocol):
 
     @property
     def name(self) -> str:
-        """How the feature is asked for and stored; a task and this name give the feature back."""
+        """The name it is chosen and stored by; a task and this name give the feature back."""
 
     def names(self, width: int) -> tuple[str, ...]:
         """A name for each of the ``width`` columns."""
@@ -42,7 +42,7 @@ class Reward:
     def __call__(self, trajectory: Trajectory) -> Float[Array, "T 1"]:
         """Rewards as a column."""
         if trajectory.rewards is None:
-            raise DataError("the feature 'reward' was asked for, but the data has no rewards; match another feature")
+            raise DataError("the feature 'reward' needs rewards, but the data has no rewards; match another feature")
         return trajectory.rewards[:, None]
 
 
