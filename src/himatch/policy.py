@@ -141,7 +141,7 @@ class Policy:
         return self.run.groups
 
     def target(self, target: TargetLike) -> Target:
-        """Whatever :meth:`match` takes as a target; ``heldout(i)`` in an expression is a held-out episode of the run."""
+        """Whatever :meth:`match` takes, as a target; in expressions ``heldout(i)`` is a held-out episode of the run."""
         return as_target(target, self.task, self._held_out_target)
 
     def _held_out_target(self, number: int) -> Target:
