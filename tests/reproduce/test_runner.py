@@ -427,7 +427,7 @@ import os
 import signal
 from pathlib import Path
 
-from himatch.training.loop import Update
+from himatch.training.update import Update
 
 killed, step, done = Path(__file__).parent / "killed", Update._one_step, 0
 

@@ -44,7 +44,7 @@ class MatchResult:
     example: Trajectory
     """The first rollout of the first seed."""
     reference: float | None = None
-    """W1 of the nearest mixture of training episodes, for distributions."""
+    """W1 of the episode mixture, for distributions."""
     outside: float = 0.0
     """Part of the target that lies outside what the training episodes cover."""
     replay: Replay | None = None

@@ -118,7 +118,7 @@ def _show(findings: Findings, console: Console) -> None:
     table.add_row("[bold]mean, held-out[/]", "", *means)
     console.print(table)
     console.print(
-        "mixture: the nearest mixture of whole training episodes, what time-sharing can reach; planned: conditioned\n"
+        "mixture: the episode mixture, what time-sharing whole training episodes can reach; planned: conditioned\n"
         "on that mixture part by part instead of on the target itself",
         soft_wrap=True,
         highlight=False,
