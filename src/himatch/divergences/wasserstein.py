@@ -49,11 +49,11 @@ def wasserstein_joint(
         np.full(len(points), 1.0 / len(points)) if weights is None else normalized(weights)
         for points, weights in ((x, x_weights), (y, y_weights))
     )
-    cost = cdist(x, y)
     try:
         import ot  # half a second to import, and only n-D metrics need it
     except ImportError:
-        return _by_linear_program(a, b, cost)
+        return _by_linear_program(a, b, cdist(x, y))
+    cost = ot.dist(x, y, metric="euclidean")
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)  # POT only warns when its solver gives up
         return float(ot.emd2(a, b, cost, numItermax=1_000_000))
