@@ -22,7 +22,7 @@ from himatch.targets import Target
 
 def unseen(policy: hm.Policy) -> list[Target]:
     """Gaussians of a sixteenth of the range, and mixtures of them."""
-    bins = policy.reference().context.bins
+    bins = policy.reference().frame.bins
     low, width = bins.low[0], bins.high[0] - bins.low[0]
     single = [f"normal({low + part * width:.4g},{width / 16:.4g})" for part in (0.35, 0.5, 0.65, 0.8, 0.95, 1.05)]
     return [hm.parse_target(text) for text in (*single, *(f"0.5*{single[0]}+0.5*{single[i]}" for i in (3, 5)))]

@@ -63,9 +63,9 @@ def statistics(episode: hm.Trajectory, data: hm.TrajectoryDataset) -> None:
 def distance(policy: Policy, result: MatchResult) -> None:
     """W1 as the area between two cumulative distributions, and the episode mixture."""
     reference = policy.reference()
-    bins, target = reference.context.bins, hm.parse_target(TWO_MODES)
+    bins, target = reference.frame.bins, hm.parse_target(TWO_MODES)
     edges, width = bins.edges[0], bins.widths[0]
-    wanted = bins.histogram(target.values(reference.context))[0]
+    wanted = bins.histogram(target.values(reference.frame))[0]
     rolled = bins.histogram(result.pooled(0))[0]
     mixture = reference.mixture(target)
     chosen = [reference.histograms[e, 0] * share for e, share in mixture.weights.items()]
@@ -97,7 +97,7 @@ def distance(policy: Policy, result: MatchResult) -> None:
 
 def conditioning(policy: Policy, results: dict[str, MatchResult]) -> None:
     """The z of each conditioning, and what the first rollout does."""
-    bins, target = policy.reference().context.bins, hm.parse_target(TWO_MODES)
+    bins, target = policy.reference().frame.bins, hm.parse_target(TWO_MODES)
     figure = blank(10, 3.4)
     for axis, (name, result) in zip(figure.subplots(1, 3, sharey=True), results.items(), strict=True):
         conditioner = make_conditioner(

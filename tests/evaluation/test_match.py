@@ -78,7 +78,7 @@ def test_a_perfect_replay_scores_zero_and_an_untrained_policy_does_not(
         np.testing.assert_array_equal(result.lengths, [[len(e) for e in episodes[:count]]] * 2)
         assert result.terminated.all()
         shifted = policy.match(Shifted(target, 3), episodes=count)
-        edge = 3 * policy.reference().context.bins.widths[0]
+        edge = 3 * policy.reference().frame.bins.widths[0]
         assert 0.5 * edge < shifted.w1 < 1.01 * edge
     assert unrelated.w1 > 0.1
 

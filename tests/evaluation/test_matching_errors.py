@@ -135,7 +135,7 @@ def test_rollouts_beyond_the_data_are_noted_once(data: hm.TrajectoryDataset, tmp
     ) as caught:
         first, _ = policy.match_all([slow[0], slow[1]], episodes=2)
     assert len(caught) == 1
-    bins, rows = policy.reference().context.bins, first.pooled(0)
+    bins, rows = policy.reference().frame.bins, first.pooled(0)
     assert first.beyond == pytest.approx(np.mean((rows < bins.low[0]) | (rows > bins.high[0])))
     assert first.beyond > 0.5
 

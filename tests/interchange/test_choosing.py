@@ -53,7 +53,7 @@ def test_targets_say_what_the_training_episodes_said(trained: Path, data: hm.Tra
     for number in (0, 11, len(train) - 1):
         phi = train[number].observations[:, 5:6]
         values = episode_values(reference, number)
-        np.testing.assert_allclose(values, phi, atol=float(reference.context.bins.widths[0]) / 2 + 1e-5)
+        np.testing.assert_allclose(values, phi, atol=float(reference.frame.bins.widths[0]) / 2 + 1e-5)
         np.testing.assert_array_equal(statistic.aggregator(values), statistic.aggregator(phi))
 
 
@@ -64,7 +64,7 @@ def test_best_middle_and_others(trained: Path) -> None:
     assert chosen[:10] == order[25:] + order[13:18]
     assert len(set(chosen)) == 15
     assert (chosen[10], chosen[14]) == (order[0], order[24])
-    few = hm.EpisodeReference.of(fallen_hoppers(range(3)), reference.context.feature)
+    few = hm.EpisodeReference.of(fallen_hoppers(range(3)), reference.frame.feature)
     assert sorted(some_episodes(few)) == [0, 1, 2]
 
 
@@ -177,6 +177,6 @@ def test_methods_that_imitate_are_judged_by_their_loss(trained: Path, run: Run, 
 
 def test_no_training_episodes_to_choose_by(trained: Path) -> None:
     policy = hm.load(trained / "cdt")
-    policy.add_reference(hm.EpisodeReference.empty(policy.reference().context))
+    policy.add_reference(hm.EpisodeReference.empty(policy.reference().frame))
     with pytest.raises(HimatchError, match=r"holds no training episodes .*\(--seed\)"):
         choose_seed(policy)

@@ -168,7 +168,7 @@ def test_the_target_on_the_card_is_one_of_this_run(
     card = model_card(policy, HubName.parse(NAME))
     (text,) = re.findall(r'policy\.match\("(.*)"\)', card)
     assert f'himatch match {NAME} --target "{text}"' in card
-    frame = policy.reference().context
+    frame = policy.reference().frame
     values = hm.parse_target(text).values(frame)
     assert values.shape == (1000, frame.bins.dimensions)
 

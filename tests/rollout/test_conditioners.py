@@ -26,7 +26,7 @@ from himatch.runs.run import Run
 from himatch.statistics.aggregators import BestTask, DiscountedSum, FinalValue, Histogram, Moments
 from himatch.statistics.features import resolve_feature
 from himatch.statistics.information import InformationStatistic, Statistic
-from himatch.targets import Context, Samples, Target
+from himatch.targets import Frame, Samples, Target
 
 FEATURE = resolve_feature("x_velocity", hm.get_task("hopper"))
 BINS = hm.Bins((-2.0,), (3.0,), 5)
@@ -54,7 +54,7 @@ class Rows(Target):
     def __init__(self, rows: np.ndarray) -> None:
         self.rows = rows
 
-    def values(self, context: Context) -> np.ndarray:
+    def values(self, frame: Frame) -> np.ndarray:
         return self.rows
 
 
@@ -69,7 +69,7 @@ def made(
     targets: Sequence[Target],
     numbers: np.ndarray,
     statistic: Statistic | None = None,
-    frame: Context | None = None,
+    frame: Frame | None = None,
 ) -> Conditioner:
     """The conditioner of a policy that nobody trained, as rollouts make it."""
     hopper, one = hm.get_task("hopper"), torch.ones(())
@@ -86,7 +86,7 @@ def conditioner_of(
     conditioning: Conditioning, name: str, targets: list[np.ndarray], numbers: np.ndarray | None = None
 ) -> Conditioner:
     chosen = np.zeros((1, 1), np.int64) if numbers is None else numbers
-    statistic, frame = InformationStatistic(FEATURE, AGGREGATORS[name]), Context(FEATURE, BINS, 1000)
+    statistic, frame = InformationStatistic(FEATURE, AGGREGATORS[name]), Frame(FEATURE, BINS, 1000)
     return made(conditioning, hm.CDT("x_velocity"), [Rows(target) for target in targets], chosen, statistic, frame)
 
 
@@ -219,7 +219,7 @@ def test_histograms_of_two_features_remain_separately() -> None:
         [Rows(target)],
         np.zeros((1, 1), np.int64),
         statistic,
-        Context(statistic.feature, hm.Bins((0, 0), (2, 2), 2), 2),
+        Frame(statistic.feature, hm.Bins((0, 0), (2, 2), 2), 2),
     )
     rows = z_of(conditioner, 2, np.array([[1.5, 1.5]] * 2, np.float32))[:, 0, 0]
     np.testing.assert_allclose(rows, [[1, 0, 0.5, 0.5], [1, 0, 1, 0]])
@@ -338,12 +338,12 @@ def test_a_target_that_is_given_several_times_is_computed_once() -> None:
     class Counted(Rows):
         computed = 0
 
-        def values(self, context: Context) -> np.ndarray:
+        def values(self, frame: Frame) -> np.ndarray:
             self.computed += 1
-            return super().values(context)
+            return super().values(frame)
 
     target = Counted(np.ones((3, 1), np.float32))
-    statistic, frame = InformationStatistic(FEATURE, AGGREGATORS["sum"]), Context(FEATURE, BINS, 1000)
+    statistic, frame = InformationStatistic(FEATURE, AGGREGATORS["sum"]), Frame(FEATURE, BINS, 1000)
     made("nominal", hm.DT(), [target] * 4, np.arange(4)[None], statistic, frame)
     assert target.computed == 1
 

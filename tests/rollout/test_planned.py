@@ -32,14 +32,14 @@ def conditioner(
 ) -> Conditioner:
     statistic, numbers = InformationStatistic(FEATURE, aggregator), torch.arange(len(targets)).unsqueeze(0)
     assert objection("planned", statistic, hm.CDT("x_velocity")) is None
-    return of_statistic("planned", statistic, targets, reference.context, numbers, given)
+    return of_statistic("planned", statistic, targets, reference.frame, numbers, given)
 
 
 def planned(reference: hm.EpisodeReference, targets: list[Target]) -> np.ndarray:
     """Rows ``(T, targets, bins)``."""
-    bins = reference.context.bins
+    bins = reference.frame.bins
     made = conditioner(Histogram(bins.count, low=bins.low, high=bins.high), targets, reference, reference)
-    steps = max(len(target.values(reference.context)) for target in targets)
+    steps = max(len(target.values(reference.frame)) for target in targets)
     rows = [made.z(torch.tensor([[step]])) for step in range(steps)]
     return np.array([row[0].numpy() for row in rows if row is not None])
 
@@ -50,7 +50,7 @@ def test_planned_lays_out_the_schedule(text: str, reference: hm.EpisodeReference
     rows = planned(reference, [target])[:, 0]
     assert (rows >= 0).all()
     np.testing.assert_allclose(rows.sum(1), 1.0, atol=1e-6)
-    bins = reference.context.bins
+    bins = reference.frame.bins
     aggregator = Histogram(bins.count, low=bins.low, high=bins.high)
     parts = reference.schedule(target, 1000)
     weights = dict(parts)
@@ -70,7 +70,7 @@ def test_planned_for_a_training_episode_is_nominal(
     reference: hm.EpisodeReference, hopper: hm.TrajectoryDataset
 ) -> None:
     """An episode of the data is its own mixture."""
-    bins = reference.context.bins
+    bins = reference.frame.bins
     rows = planned(reference, [hm.demo(hopper[7]), hm.demo(hopper[3])])
     for place, number in enumerate((7, 3)):
         z = Histogram(bins.count, low=bins.low, high=bins.high)(hopper[number].observations[:, [5]])
@@ -78,7 +78,7 @@ def test_planned_for_a_training_episode_is_nominal(
 
 
 def test_planned_refuses_what_it_cannot_lay_out(reference: hm.EpisodeReference) -> None:
-    bins, point = reference.context.bins, hm.parse_target("point(1)")
+    bins, point = reference.frame.bins, hm.parse_target("point(1)")
     why = objection("planned", InformationStatistic(FEATURE, DiscountedSum()), hm.DT("x_velocity"))
     assert why == "planned conditioning lays out histograms; this policy is conditioned on another statistic"
     with pytest.raises(TargetError, match="needs the training episodes"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import himatch as hm
 from himatch.errors import ExpressionError, HimatchError, TargetError
 from himatch.statistics.features import resolve_feature
-from himatch.targets import Component, Context, Distribution, Drawn, Goal, Patched, Return, Samples, Shifted, Synthetic
+from himatch.targets import Component, Distribution, Drawn, Frame, Goal, Patched, Return, Samples, Shifted, Synthetic
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
 components = st.one_of(
@@ -123,8 +123,8 @@ def test_files(tmp_path: Path, hopper: hm.TrajectoryDataset) -> None:
     assert isinstance(hm.parse_target(f"samples('{tmp_path}/s.npy')"), Samples)
     hm.write_minari(hopper, tmp_path / "set-v0")
     target = hm.parse_target(f"demo({tmp_path}/set-v0, 3)", "hopper")
-    context = Context(resolve_feature("x_velocity", hopper.task), hm.Bins((-5.0,), (5.0,)), 1000)
-    np.testing.assert_array_equal(target.values(context), hopper[3].observations[:, [5]])
+    frame = Frame(resolve_feature("x_velocity", hopper.task), hm.Bins((-5.0,), (5.0,)), 1000)
+    np.testing.assert_array_equal(target.values(frame), hopper[3].observations[:, [5]])
     text = f"demo({tmp_path}/set-v0, 20)"
     with pytest.raises(ExpressionError, match="there is no episode 20") as caught:
         hm.parse_target(text)

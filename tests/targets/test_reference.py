@@ -78,7 +78,7 @@ def test_a_schedule_is_over_with_every_episode_before_it_ends() -> None:
         for (number, _), end in zip(parts, ends, strict=True):
             assert end <= lasting[number] + 1e-6
         mixed = sum(share * reference.histograms[number] for number, share in parts)
-        wanted, widths = target.histogram(reference.context), reference.context.bins.widths
+        wanted, widths = target.histogram(reference.frame), reference.frame.bins.widths
         assert wasserstein_bins(mixed, wanted, widths)[0] >= reference.mixture(target).w1 - 1e-9
     slow = hm.parse_target("normal(0,0.5)")
     assert len(reference.schedule(slow, steps)) > len(reference.mixture(slow).weights)
@@ -110,7 +110,7 @@ def test_parts_of_a_target_in_time_come_in_its_order() -> None:
         assert len(set(order(target))) == 2
     in_order = order(hm.targets.Patched(slow, fast, 100))
     assert in_order == sorted(in_order)
-    pooled = order(Samples(hm.targets.Patched(fast, slow, 100).values(reference.context)))
+    pooled = order(Samples(hm.targets.Patched(fast, slow, 100).values(reference.frame)))
     assert pooled == sorted(pooled)
     assert len(set(pooled)) == 2
 
@@ -141,11 +141,11 @@ def test_several_features_are_scored_jointly(hopper: hm.TrajectoryDataset) -> No
     reference = hm.EpisodeReference.of(hopper, feature, horizon=200)
     target = hm.parse_target("joint(normal(1,0.5), normal(1,0.5))")
     mixture = reference.mixture(target)
-    bins = reference.context.bins
+    bins = reference.frame.bins
     rows = [(hopper[e].observations[:, 5:7], share) for e, share in mixture.weights.items()]
     points = np.concatenate([np.array(bins.low) + (bins.indices(x) + 0.5) * bins.widths for x, _ in rows])
     mass = np.concatenate([np.full(len(x), share / len(x)) for x, share in rows])
-    cells, weights = bins.joint(target.values(reference.context))
+    cells, weights = bins.joint(target.values(reference.frame))
     expected = wasserstein_joint(points, cells, mass, weights)
     assert mixture.w1 == pytest.approx(expected, abs=1e-9)
 
@@ -156,14 +156,14 @@ def test_samples_of_several_features_are_measured_as_rollouts_are(hopper: hm.Tra
     reference = hm.EpisodeReference.of(hopper, feature, horizon=10)
     samples = np.random.default_rng(0).normal(1.0, 0.5, (3000, 2))
     samples[1] = 90.0  # none of the told ones
-    target, bins = Samples(samples), reference.context.bins
+    target, bins = Samples(samples), reference.frame.bins
     mixture = reference.mixture(target)
     rows = [(hopper[e].observations[:, 5:7], share) for e, share in mixture.weights.items()]
     points = np.concatenate([np.array(bins.low) + (bins.indices(x) + 0.5) * bins.widths for x, _ in rows])
     mass = np.concatenate([np.full(len(x), share / len(x)) for x, share in rows])
     cells, weights = bins.joint(samples)
     assert mixture.w1 == pytest.approx(wasserstein_joint(points, cells, mass, weights), abs=1e-9)
-    assert (target.values(reference.context) < 90.0).all()
+    assert (target.values(reference.frame) < 90.0).all()
     assert reference.support(target).outside >= 1 / 3000
 
 
@@ -175,9 +175,9 @@ def test_a_feature_that_is_no_number_is_told_with_its_episode(hopper: hm.Traject
 
 def test_a_dataset_knows_features_by_name_and_the_horizon(hopper: hm.TrajectoryDataset) -> None:
     named = hm.EpisodeReference.of(hopper, "x_velocity")
-    assert named.context.feature == resolve_feature("x_velocity", "hopper")
-    assert named.context.horizon == hopper.task.horizon > hopper.lengths.max()
-    assert hm.EpisodeReference.of(list(hopper), named.context.feature).context.horizon == hopper.lengths.max()
+    assert named.frame.feature == resolve_feature("x_velocity", "hopper")
+    assert named.frame.horizon == hopper.task.horizon > hopper.lengths.max()
+    assert hm.EpisodeReference.of(list(hopper), named.frame.feature).frame.horizon == hopper.lengths.max()
     with pytest.raises(hm.HimatchError, match=r"^which feature 'x_velocity' is .* hand over a dataset"):
         hm.EpisodeReference.of(list(hopper), "x_velocity")
 

@@ -12,27 +12,27 @@ import himatch as hm
 from himatch.divergences import wasserstein_bins
 from himatch.errors import TargetError
 from himatch.statistics.features import resolve_feature
-from himatch.targets import Context, Drawn, Patched, Samples, Shifted, checked_values
+from himatch.targets import Drawn, Frame, Patched, Samples, Shifted, checked_values
 from himatch.targets.distribution import apportion
 
 TASK = hm.get_task("hopper")
-CONTEXT = Context(resolve_feature("x_velocity", TASK), hm.Bins((-1.0,), (6.0,)), 1000)
-TWO = Context(resolve_feature("x_velocity,z_velocity", TASK), hm.Bins((-1.0, -3.0), (6.0, 3.0)), 1000)
+FRAME = Frame(resolve_feature("x_velocity", TASK), hm.Bins((-1.0,), (6.0,)), 1000)
+TWO = Frame(resolve_feature("x_velocity,z_velocity", TASK), hm.Bins((-1.0, -3.0), (6.0, 3.0)), 1000)
 
 
 def test_a_gaussian_is_the_papers_thousand_samples() -> None:
-    values = hm.parse_target("normal(2.5,0.5)").values(CONTEXT)
+    values = hm.parse_target("normal(2.5,0.5)").values(FRAME)
     assert values.shape == (1000, 1)
     assert values.mean() == pytest.approx(2.5, abs=0.06)
     assert values.std() == pytest.approx(0.5, abs=0.05)
-    np.testing.assert_array_equal(values, hm.parse_target("normal(2.5,0.5)").values(CONTEXT))
+    np.testing.assert_array_equal(values, hm.parse_target("normal(2.5,0.5)").values(FRAME))
 
 
 def test_modes_follow_in_the_listed_order_unless_shuffled() -> None:
     text = "0.5*normal(4,0.1)+0.5*normal(1,0.1)"
-    listed = hm.parse_target(text).values(CONTEXT)[:, 0]
+    listed = hm.parse_target(text).values(FRAME)[:, 0]
     assert listed[:500].min() > 3 > listed[500:].max()
-    shuffled = hm.parse_target(f"shuffled({text})").values(CONTEXT)[:, 0]
+    shuffled = hm.parse_target(f"shuffled({text})").values(FRAME)[:, 0]
     np.testing.assert_array_equal(np.sort(shuffled), np.sort(listed))
     assert 150 < (shuffled[:500] > 3).sum() < 350
 
@@ -45,20 +45,20 @@ def test_shuffling_a_joint_target_keeps_pairs_together() -> None:
 
 
 def test_returns_and_goals_reach_the_statistic_they_name() -> None:
-    z = hm.return_based(TASK, "x_velocity").aggregator(hm.parse_target("return(5000)").values(CONTEXT))
+    z = hm.return_based(TASK, "x_velocity").aggregator(hm.parse_target("return(5000)").values(FRAME))
     assert z[0, 0] == pytest.approx(5000 / 1000, rel=1e-5)
     assert z[500, 0] == pytest.approx(2.5, rel=1e-5)
-    goal = hm.goal_based(TASK, "x_velocity").aggregator(hm.parse_target("goal(3.2)").values(CONTEXT))
+    goal = hm.goal_based(TASK, "x_velocity").aggregator(hm.parse_target("goal(3.2)").values(FRAME))
     assert (goal == np.float32(3.2)).all()
 
 
 def test_shifting_moves_raw_values_by_whole_bins(hopper: hm.TrajectoryDataset) -> None:
-    target, width = hm.demo(hopper[0]), CONTEXT.bins.widths[0]
+    target, width = hm.demo(hopper[0]), FRAME.bins.widths[0]
     for k in (-3, -1, 0, 2):
-        moved = Shifted(target, k).values(CONTEXT)
-        np.testing.assert_allclose(moved - target.values(CONTEXT), k * width, atol=1e-5)
+        moved = Shifted(target, k).values(FRAME)
+        np.testing.assert_allclose(moved - target.values(FRAME), k * width, atol=1e-5)
     inner = hm.parse_target("normal(2.5,0.3)")
-    distance = wasserstein_bins(Shifted(inner, 2).histogram(CONTEXT), inner.histogram(CONTEXT), width)
+    distance = wasserstein_bins(Shifted(inner, 2).histogram(FRAME), inner.histogram(FRAME), width)
     assert distance[0] == pytest.approx(2 * width, rel=1e-3)
 
 
@@ -66,13 +66,13 @@ def test_patchwork_takes_the_first_half_of_one_and_the_second_of_the_other(hoppe
     first, second = hopper[5], hopper[9]
     target = Patched(hm.demo(first), hm.demo(second), at=10)
     expected = np.concatenate([first.observations[:10, [5]], second.observations[10:, [5]]])
-    np.testing.assert_array_equal(target.values(CONTEXT), expected)
+    np.testing.assert_array_equal(target.values(FRAME), expected)
     states = target.demonstration()
     assert states is not None
     np.testing.assert_array_equal(states.observations[:, [5]], expected)
     assert Patched(hm.parse_target("normal(1,1)"), hm.demo(first)).demonstration() is None
     with pytest.raises(TargetError, match="cannot switch"):
-        Patched(hm.demo(first), hm.demo(second), at=500).values(CONTEXT)
+        Patched(hm.demo(first), hm.demo(second), at=500).values(FRAME)
     with pytest.raises(TargetError, match="cannot patch"):
         Patched(hm.parse_target("return(1)"), hm.demo(first))
 
@@ -80,13 +80,13 @@ def test_patchwork_takes_the_first_half_of_one_and_the_second_of_the_other(hoppe
 def test_a_drawn_histogram_has_the_drawn_shares() -> None:
     edges, weights = np.linspace(-1, 6, 8), np.array([0, 1, 2, 0, 4, 2, 1.0])
     target = Drawn((edges,), (weights,))
-    counts, _ = np.histogram(target.values(CONTEXT)[:, 0], bins=edges)
+    counts, _ = np.histogram(target.values(FRAME)[:, 0], bins=edges)
     np.testing.assert_array_equal(counts, weights / weights.sum() * 1000)
 
 
 def test_a_drawn_bar_is_filled_evenly() -> None:
     """One wide bar is the uniform distribution, against SciPy's."""
-    values = Drawn((np.array([-1.0, 3.0, 4.0]),), (np.array([2.0, 0.0]),)).values(CONTEXT)[:, 0]
+    values = Drawn((np.array([-1.0, 3.0, 4.0]),), (np.array([2.0, 0.0]),)).values(FRAME)[:, 0]
     assert stats.kstest(values, "uniform", (-1, 4)).statistic < 0.001
 
 
@@ -122,8 +122,8 @@ def test_whatever_a_user_hands_over_becomes_a_target(hopper: hm.TrajectoryDatase
     episode = hopper[0]
     assert hm.as_target(episode).demonstration() is episode
     few = hm.as_target([1.0, 2.0])
-    np.testing.assert_array_equal(few.compared(CONTEXT), [[1], [2]])
-    np.testing.assert_array_equal(few.values(CONTEXT), np.repeat([[1], [2]], CONTEXT.horizon // 2, axis=0))
+    np.testing.assert_array_equal(few.compared(FRAME), [[1], [2]])
+    np.testing.assert_array_equal(few.values(FRAME), np.repeat([[1], [2]], FRAME.horizon // 2, axis=0))
 
 
 def test_what_is_no_target_is_said_to_be_none(hopper: hm.TrajectoryDataset) -> None:
@@ -140,7 +140,7 @@ class Own(hm.Target):
     def __init__(self, found: object) -> None:
         self.found = found
 
-    def values(self, context: Context) -> np.ndarray:
+    def values(self, frame: Frame) -> np.ndarray:
         return self.found  # type: ignore[return-value]
 
 
@@ -156,19 +156,19 @@ class Own(hm.Target):
 )
 def test_what_a_target_of_ones_own_gives_is_looked_at(found: object, message: str) -> None:
     with pytest.raises(TargetError, match=f"^own: its values .*{message}"):
-        checked_values(Own(found), CONTEXT)
+        checked_values(Own(found), FRAME)
 
 
 @given(st.integers(1, 400), st.integers(1, 60), st.integers(0, 9))
 def test_samples_last_an_episode_in_their_order_and_proportions(count: int, horizon: int, seed: int) -> None:
     samples = np.random.default_rng(seed).normal(size=count).astype(np.float32)
-    context = replace(CONTEXT, horizon=horizon)
+    frame = replace(FRAME, horizon=horizon)
     target = Samples(samples)
-    values = target.values(context)[:, 0]
+    values = target.values(frame)[:, 0]
     assert len(values) == horizon
     places = [int(np.flatnonzero(samples == value)[0]) for value in values]
     assert places == sorted(places)
     assert stats.ks_2samp(values, samples).statistic <= 1 / horizon + 1e-9
     moved = Shifted(target, 2)
-    np.testing.assert_allclose(moved.compared(context)[:, 0], samples + 2 * context.bins.widths[0], rtol=1e-6)
-    np.testing.assert_allclose(moved.values(context)[:, 0], values + 2 * context.bins.widths[0], rtol=1e-6)
+    np.testing.assert_allclose(moved.compared(frame)[:, 0], samples + 2 * frame.bins.widths[0], rtol=1e-6)
+    np.testing.assert_allclose(moved.values(frame)[:, 0], values + 2 * frame.bins.widths[0], rtol=1e-6)

@@ -118,7 +118,7 @@ def test_more_dimensions_are_several_charts(tmp_path: Path) -> None:
 
 
 def policy_demo(policy: Policy) -> hm.Trajectory:
-    return policy.match(np.zeros((40, policy.reference().context.bins.dimensions)), episodes=1).example
+    return policy.match(np.zeros((40, policy.reference().frame.bins.dimensions)), episodes=1).example
 
 
 def test_a_return_is_what_was_earned_against_the_target(tmp_path: Path) -> None:

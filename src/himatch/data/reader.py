@@ -15,14 +15,20 @@ from himatch.data.minari import MinariFolder, find_folder, read_minari
 from himatch.data.packed import Allocate, Packed
 from himatch.data.pickles import read_pickle
 from himatch.data.sources import locate, split_sources
-from himatch.data.table_files import Frame, is_csv_table, is_frame
+from himatch.data.table_files import DataFrame, is_csv_table, is_frame
 from himatch.data.tables import read_table
 from himatch.errors import DataError, note
 from himatch.tasks import Task, get_task, task_names
 from himatch.types import Trajectory
 
 Source = (
-    str | Path | Sequence[str | Path] | Iterable[Trajectory] | Iterable[Mapping[str, Any]] | Mapping[str, Any] | Frame
+    str
+    | Path
+    | Sequence[str | Path]
+    | Iterable[Trajectory]
+    | Iterable[Mapping[str, Any]]
+    | Mapping[str, Any]
+    | DataFrame
 )
 
 UNNAMED = "unnamed"  # the task of a set that belongs to none

@@ -68,7 +68,7 @@ class StepTable(Protocol):
         """Where a reader of the file finds a row."""
 
 
-class Frame(Protocol):
+class DataFrame(Protocol):
     """A data frame of pandas or polars, or a table of pyarrow."""
 
     @property
@@ -79,7 +79,7 @@ class Frame(Protocol):
         """A column."""
 
 
-def is_frame(source: object) -> TypeGuard[Frame]:
+def is_frame(source: object) -> TypeGuard[DataFrame]:
     """Whether it is a data frame, of whatever library."""
     return hasattr(source, "columns") and hasattr(source, "__getitem__")
 
@@ -89,7 +89,7 @@ def is_csv_table(path: Path) -> bool:
     return path.name.lower().endswith((".csv", ".csv.gz"))
 
 
-def open_table(source: Path | Frame) -> StepTable:
+def open_table(source: Path | DataFrame) -> StepTable:
     """What reads a file or a data frame; nothing is read yet."""
     if not isinstance(source, Path):
         return _InMemory("data frame", source)
@@ -171,7 +171,7 @@ class _Csv:
 class _InMemory:
     """A data frame."""
 
-    def __init__(self, where: str, frame: Frame) -> None:
+    def __init__(self, where: str, frame: DataFrame) -> None:
         self.where, self.frame = where, frame
 
     def read_names(self) -> list[str]:

@@ -16,7 +16,7 @@ from himatch._runtime.files import reading
 from himatch.data.checks import Places, listed
 from himatch.data.episodes import pack_episodes
 from himatch.data.packed import Allocate, Packed
-from himatch.data.table_files import Frame, StepTable, compressed, moment, number, open_table
+from himatch.data.table_files import DataFrame, StepTable, compressed, moment, number, open_table
 from himatch.errors import DataError, note
 from himatch.tasks import Task
 
@@ -130,7 +130,7 @@ def mapping_file(table: Path) -> Path:
 
 
 def read_table(
-    source: Path | Frame, task: Task | None, allocate: Allocate, columns: Mapping[str, Any] | None = None
+    source: Path | DataFrame, task: Task | None, allocate: Allocate, columns: Mapping[str, Any] | None = None
 ) -> tuple[Packed, Places]:
     """Read a CSV (``.csv``, ``.csv.gz``) or Parquet table of steps, or a data frame."""
     table = open_table(source)

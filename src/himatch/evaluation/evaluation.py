@@ -109,7 +109,7 @@ def named_targets(run: Run, name: str, parse: Callable[[TargetLike], Target]) ->
 
 def _spread(run: Run) -> list[Target]:
     """Four Gaussians and two mixtures inside what the data covers, as the paper's are for its three tasks."""
-    bins = run.reference().context.bins
+    bins = run.reference().frame.bins
     if bins.dimensions > 1:
         raise TargetError("synthetic targets are made for one feature; write your own into a file with joint(A, B)")
     low, high = bins.low[0], bins.high[0]

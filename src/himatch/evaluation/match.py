@@ -54,7 +54,7 @@ def match_targets(
     if stack * episodes > MOST:
         raise HimatchError(f"{episodes} episodes of {stack} seed(s) are too many; ask for {MOST // stack} at most")
     each = max(1, AT_ONCE // (stack * episodes))
-    frame = run.reference(features[0]).context
+    frame = run.reference(features[0]).frame
     for target in targets:
         check_target(run, agent.dims, target)
     _note_too_long(targets, np.array([len(checked_values(target, frame)) for target in targets]), run.task)
@@ -98,7 +98,7 @@ def _match(
     numbers = np.tile(np.repeat(np.arange(len(targets)), episodes), (stack, 1))
     conditioner = make_conditioner(conditioning, run, agent, targets, numbers)
     mixtures = [_mixtures(targets, reference) for reference in references]
-    lengths = np.array([len(target.values(references[0].context)) for target in targets])[numbers]
+    lengths = np.array([len(target.values(references[0].frame)) for target in targets])[numbers]
     # All targets and seeds start from the same states, so that they differ in nothing else.
     replay = replay_for(run, env, seed)
     starts = replay.seed + np.tile(np.arange(episodes), len(targets))
@@ -121,11 +121,11 @@ def _match(
         played = [[rollouts.trajectory(k, b) for b in range(place.start, place.stop)] for k in range(stack)]
         returns = np.array([[trajectory.total_reward for trajectory in row] for row in played])
         for row, reference, nearest in zip(results, references, mixtures, strict=True):
-            phi, mixture = reference.context.feature, nearest[number]
+            phi, mixture = reference.frame.feature, nearest[number]
             row.append(
                 MatchResult(
                     target,
-                    reference.context,
+                    reference.frame,
                     conditioning,
                     agent.seeds,
                     tuple(tuple(phi(trajectory) for trajectory in seed_rollouts) for seed_rollouts in played),

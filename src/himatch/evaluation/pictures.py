@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from himatch.statistics.features import Coordinates
-from himatch.targets import Context, Target
+from himatch.targets import Frame, Target
 from himatch.tasks import Task
 from himatch.types import Array
 from himatch.viz.charts import RolloutPicture
@@ -17,7 +17,7 @@ WHOLE = {"return": "total ", "goal": "last "}
 """What of an episode is compared, where it is one value and no distribution."""
 
 
-def step_histograms(frame: Context, values: Array, rollouts: Sequence[Array]) -> StepHistograms:
+def step_histograms(frame: Frame, values: Array, rollouts: Sequence[Array]) -> StepHistograms:
     """Histograms of a target's values ``(n, d)`` and of every seed's rollouts, pooled."""
     bins = frame.bins
     return StepHistograms(bins.edges, bins.histogram(values), np.array([bins.histogram(rows) for rows in rollouts]))
@@ -25,7 +25,7 @@ def step_histograms(frame: Context, values: Array, rollouts: Sequence[Array]) ->
 
 def rollout_picture(
     target: Target,
-    frame: Context,
+    frame: Frame,
     values: Array,
     rollout: Array,
     distance: Callable[[int], float],
@@ -52,7 +52,7 @@ def rollout_picture(
     )
 
 
-def axis_names(frame: Context, task: Task | None) -> list[str]:
+def axis_names(frame: Frame, task: Task | None) -> list[str]:
     """What the dimensions of a feature are called: by names of their own where the task has them."""
     feature = frame.feature
     names = list(feature.names(frame.bins.dimensions))

@@ -17,7 +17,7 @@ from himatch.divergences import energy_distance, wasserstein_bins, wasserstein_j
 from himatch.errors import HimatchError
 from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms
 from himatch.simulation.replay import Playback, Replay
-from himatch.targets import Context, Target
+from himatch.targets import Frame, Target
 from himatch.types import Array, Trajectory
 from himatch.viz.charts import RolloutPicture
 from himatch.viz.encoder import check_writable
@@ -34,7 +34,7 @@ class MatchResult:
     """
 
     target: Target
-    frame: Context
+    frame: Frame
     conditioning: str
     seeds: tuple[int, ...]
     features: tuple[tuple[Array, ...], ...]
@@ -205,7 +205,7 @@ class MatchResult:
         return self.replay.open(form.robot)
 
 
-def w1(rows: Array, values: Array, frame: Context) -> float:
+def w1(rows: Array, values: Array, frame: Frame) -> float:
     """W1 between the histograms of two samples ``(n, d)``: on bins in one dimension, over occupied cells in several."""
     bins = frame.bins
     if bins.dimensions == 1:

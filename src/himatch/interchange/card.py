@@ -69,7 +69,7 @@ def _example(policy: Policy) -> str:
     if policy.method.imitates:
         return "demo(episodes.hdf5, 0)"
     reference = policy.reference()
-    bins, kind = reference.context.bins, policy.method.matches
+    bins, kind = reference.frame.bins, policy.method.matches
     if kind != "distribution" and len(reference.lengths):
         reached = np.median(reference.totals if kind == "return" else reference.finals, axis=0)
         return f"{kind}({', '.join(f'{x:.3g}' for x in reached)})"

@@ -66,7 +66,7 @@ def episode_values(reference: EpisodeReference, episode: int) -> NDArray[np.floa
     """The feature of an episode, step by step, ``(T, d)``: the centres of its bins."""
     end = int(reference.lengths[: episode + 1].sum())
     indices = reference.indices[end - int(reference.lengths[episode]) : end]
-    bins = reference.context.bins
+    bins = reference.frame.bins
     return bins.centers[np.arange(bins.dimensions), indices].astype(np.float32)
 
 

@@ -29,7 +29,7 @@ from himatch.statistics.aggregators import DiscountedSum
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
 from himatch.statistics.information import InformationStatistic
-from himatch.targets import Context, EpisodeReference
+from himatch.targets import EpisodeReference, Frame
 from himatch.tasks import Task, get_task
 
 
@@ -183,4 +183,4 @@ def _reference(
     if data is not None:
         return EpisodeReference.of(data, statistic.feature, None, max(task.horizon, int(data.lengths.max())))
     reach = 2 * max(map(abs, task.reference_returns or (task.horizon,))) / task.horizon
-    return EpisodeReference.empty(Context(statistic.feature, Bins((-reach,), (reach,)), task.horizon))
+    return EpisodeReference.empty(Frame(statistic.feature, Bins((-reach,), (reach,)), task.horizon))

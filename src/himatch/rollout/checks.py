@@ -19,7 +19,7 @@ def check_target(run: Run, dims: Dims, target: Target) -> None:
             f"{run.task.name} sees {dims.observation}; is it an episode of the right task?"
         )
     if run.statistic.matched is not None:
-        checked_values(target, run.reference().context)
+        checked_values(target, run.reference().frame)
 
 
 def note_outside(target: Target, mixture: Mixture | None, reference: EpisodeReference) -> None:
@@ -32,9 +32,9 @@ def note_outside(target: Target, mixture: Mixture | None, reference: EpisodeRefe
         return
     if target.matches == "distribution":
         what = f"{support.outside:.0%} of {target.name} lies where no training episode goes"
-        bins = reference.context.bins
+        bins = reference.frame.bins
         ranges = ", ".join(f"{low:.3g} to {high:.3g}" for low, high in zip(bins.low, bins.high, strict=True))
-        remedy = f"they have {reference.context.feature.name} from {ranges}"
+        remedy = f"they have {reference.frame.feature.name} from {ranges}"
         if mixture is not None:
             away = "what lies beyond all bins in the last"
             remedy += f", and the nearest mixture of them is {mixture.w1:.3g} away (W1, {away})"

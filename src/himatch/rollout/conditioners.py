@@ -24,7 +24,7 @@ from himatch.methods.learned import padded, replaced_rows
 from himatch.runs.run import Run
 from himatch.statistics.aggregators import Additive
 from himatch.statistics.information import Statistic
-from himatch.targets import Context, EpisodeReference, Target
+from himatch.targets import EpisodeReference, Frame, Target
 from himatch.targets.distribution import apportion
 from himatch.types import Array
 
@@ -101,7 +101,7 @@ class Remaining(Conditioner):
 def plan(target: Target, reference: EpisodeReference, statistic: Statistic, steps: int) -> Float[Array, "{steps} k"]:
     """The z table of ``planned``: the mixture's episodes in turn, each with its own z_t."""
     parts = reference.schedule(target, steps)
-    bins, starts = reference.context.bins, np.concatenate([[0], np.cumsum(reference.lengths)])
+    bins, starts = reference.frame.bins, np.concatenate([[0], np.cumsum(reference.lengths)])
     shares = apportion([share for _, share in parts], steps)
     ends = np.cumsum(shares)
     rows: list[Array] = []
@@ -130,14 +130,14 @@ def make_conditioner(
     if own is not None:
         return own
     reference = run.reference()
-    return of_statistic(conditioning, run.statistic, targets, reference.context, numbers, reference)
+    return of_statistic(conditioning, run.statistic, targets, reference.frame, numbers, reference)
 
 
 def of_statistic(
     conditioning: Conditioning,
     statistic: Statistic,
     targets: Sequence[Target],
-    frame: Context,
+    frame: Frame,
     rollouts: Tensor,
     reference: EpisodeReference | None = None,
 ) -> Conditioner:

@@ -11,7 +11,7 @@ from himatch.errors import HimatchError
 from himatch.runs.folder import RunFolder
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
-from himatch.targets import Context, EpisodeReference
+from himatch.targets import EpisodeReference, Frame
 from himatch.tasks import Task
 
 
@@ -19,14 +19,14 @@ def write_references(folder: RunFolder, references: Iterable[EpisodeReference]) 
     """Write bin indices (a byte a step), lengths, totals and last values of every feature."""
     tensors: dict[str, Tensor] = {}
     for reference in references:
-        bins, name = reference.context.bins, reference.context.feature.name
+        bins, name = reference.frame.bins, reference.frame.feature.name
         tensors |= {
             f"{name}/indices": torch.from_numpy(reference.indices).to(torch.uint8 if bins.count < 256 else torch.int16),
             f"{name}/lengths": torch.from_numpy(reference.lengths),
             f"{name}/totals": torch.from_numpy(reference.totals),
             f"{name}/finals": torch.from_numpy(reference.finals),
             f"{name}/range": torch.tensor([bins.low, bins.high], dtype=torch.float64),
-            f"{name}/shape": torch.tensor([bins.count, reference.context.horizon]),
+            f"{name}/shape": torch.tensor([bins.count, reference.frame.horizon]),
         }
     folder.write_episodes(tensors)
 
@@ -44,9 +44,9 @@ def read_reference(folder: RunFolder, name: str, task: Task) -> EpisodeReference
     part = {key.rpartition("/")[2]: value for key, value in tensors.items() if key.rpartition("/")[0] == name}
     low, high = part["range"].tolist()
     count, horizon = part["shape"].tolist()
-    context = Context(feature, Bins(tuple(low), tuple(high), count), horizon)
+    frame = Frame(feature, Bins(tuple(low), tuple(high), count), horizon)
     indices = part["indices"].to(torch.int16).numpy()
-    return EpisodeReference(context, indices, part["lengths"].numpy(), part["totals"].numpy(), part["finals"].numpy())
+    return EpisodeReference(frame, indices, part["lengths"].numpy(), part["totals"].numpy(), part["finals"].numpy())
 
 
 def referenced_features(folder: RunFolder) -> list[str]:

@@ -111,7 +111,7 @@ class Run:
 
     def add_reference(self, reference: EpisodeReference) -> None:
         """Score rollouts on a feature that the run folder holds nothing about, by its name."""
-        self._references[reference.context.feature.name] = reference
+        self._references[reference.frame.feature.name] = reference
 
     @cached_property
     def held_out(self) -> TrajectoryDataset | None:

@@ -5,9 +5,9 @@ from himatch.targets.expression import parse_target, read_histogram, read_sample
 from himatch.targets.like import TargetLike, as_target, demo
 from himatch.targets.reference import EpisodeReference, Mixture, Nearest, Support
 from himatch.targets.target import (
-    Context,
     Demonstration,
     Drawn,
+    Frame,
     Goal,
     Patched,
     Return,
@@ -20,11 +20,11 @@ from himatch.targets.target import (
 
 __all__ = [
     "Component",
-    "Context",
     "Demonstration",
     "Distribution",
     "Drawn",
     "EpisodeReference",
+    "Frame",
     "Goal",
     "Mixture",
     "Nearest",

@@ -22,7 +22,7 @@ from himatch.errors import HimatchError, TargetError
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Feature, of_each, resolve_feature
 from himatch.targets.like import TargetLike, as_target
-from himatch.targets.target import Context, Target
+from himatch.targets.target import Frame, Target
 from himatch.types import Trajectory
 
 NO_WEIGHT = 1e-9
@@ -67,7 +67,7 @@ class EpisodeReference:
 
     Parameters
     ----------
-    context
+    frame
         The matched feature, its bins and the horizon.
     indices
         Bin indices of all steps, episode after episode.
@@ -80,15 +80,15 @@ class EpisodeReference:
     @shaped
     def __init__(
         self,
-        context: Context,
+        frame: Frame,
         indices: Int[NDArray[np.int16], "steps d"],
         lengths: Int[NDArray[np.int64], " E"],
         totals: Float[Array64, "E d"],
         finals: Float[Array64, "E d"],
     ) -> None:
-        self.context, self.indices, self.lengths = context, indices, lengths
+        self.frame, self.indices, self.lengths = frame, indices, lengths
         self.totals, self.finals = totals, finals
-        bins = context.bins
+        bins = frame.bins
         self.histograms = np.zeros((len(lengths), bins.dimensions, bins.count))
         episode = np.repeat(np.arange(len(lengths)), lengths)
         for dimension in range(bins.dimensions):
@@ -122,9 +122,9 @@ class EpisodeReference:
         fitted = bins or Bins.fit(values)
         lengths = np.array([len(phi) for phi in values], dtype=np.int64)
         least = 1 if task is None else task.horizon
-        context = Context(feature, fitted, horizon or max(least, int(lengths.max())))
+        frame = Frame(feature, fitted, horizon or max(least, int(lengths.max())))
         return cls(
-            context,
+            frame,
             np.concatenate([fitted.indices(phi) for phi in values]),
             lengths,
             np.array([phi.sum(axis=0, dtype=np.float64) for phi in values]),
@@ -132,20 +132,20 @@ class EpisodeReference:
         )
 
     @classmethod
-    def empty(cls, context: Context) -> EpisodeReference:
+    def empty(cls, frame: Frame) -> EpisodeReference:
         """No episodes at all: of a policy whose training data nobody has. Nothing is inside, nothing is near."""
-        none = np.zeros((0, context.bins.dimensions))
-        return cls(context, none.astype(np.int16), np.zeros(0, np.int64), none, none)
+        none = np.zeros((0, frame.bins.dimensions))
+        return cls(frame, none.astype(np.int16), np.zeros(0, np.int64), none, none)
 
     def support(self, target: TargetLike) -> Support:
         """Whether the data covers the target."""
         target = as_target(target)
-        values = target.compared(self.context)
+        values = target.compared(self.frame)
         if not len(self.lengths):
             return Support(False, 1.0)
         if target.matches == "distribution":
             visited = self.histograms.sum(axis=0) > 0
-            bins = self.context.bins
+            bins = self.frame.bins
             # A value beyond the data's range falls into an end bin when binned, but is no less outside for that.
             beyond = (values < np.array(bins.low) - 1e-6) | (values > np.array(bins.high) + 1e-6)
             indices = bins.indices(values)
@@ -165,11 +165,11 @@ class EpisodeReference:
         if target.matches == "distribution":
             # Marginal distances add up; with one feature this is W1 itself.
             per_dimension = wasserstein_bins(
-                self.histograms, target.histogram(self.context), self.context.bins.widths[None, :]
+                self.histograms, target.histogram(self.frame), self.frame.bins.widths[None, :]
             )
             distances = per_dimension.sum(axis=1)
         else:
-            values = target.values(self.context)
+            values = target.values(self.frame)
             if target.matches == "return":
                 gap = self.totals - values.sum(axis=0, dtype=np.float64)
             else:
@@ -182,14 +182,14 @@ class EpisodeReference:
         """The nearest convex mixture of episodes, by linear programming (HiGHS) on the marginals."""
         target = as_target(target)
         self._check_mixable(target)
-        wanted = target.histogram(self.context)
-        weights = nearest_mixture(self.histograms, wanted, self.context.bins.widths)
+        wanted = target.histogram(self.frame)
+        weights = nearest_mixture(self.histograms, wanted, self.frame.bins.widths)
         chosen = np.flatnonzero(weights > NO_WEIGHT)
         shares = weights[chosen] / weights[chosen].sum()
         found = {int(episode): float(share) for episode, share in zip(chosen, shares, strict=True)}
-        if self.context.bins.dimensions == 1:
+        if self.frame.bins.dimensions == 1:
             mixed = np.einsum("e,edb->db", shares, self.histograms[chosen])
-            return Mixture(found, float(wasserstein_bins(mixed, wanted, self.context.bins.widths)[0]))
+            return Mixture(found, float(wasserstein_bins(mixed, wanted, self.frame.bins.widths)[0]))
         return Mixture(found, self._joint_distance(chosen, shares, target))
 
     def schedule(self, target: Target, steps: int) -> list[tuple[int, float]]:
@@ -205,7 +205,7 @@ class EpisodeReference:
         ends = np.where(self.lengths < steps, FOLLOWED * self.lengths, steps)
         due = np.floor(DEADLINES * ends / ends.max()) / DEADLINES
         due[ends == ends.max()] = 1.0
-        weights = nearest_mixture(self.histograms, target.histogram(self.context), self.context.bins.widths, due)
+        weights = nearest_mixture(self.histograms, target.histogram(self.frame), self.frame.bins.widths, due)
         chosen = np.flatnonzero(weights > NO_WEIGHT)
         speed = self.totals.sum(axis=1) / self.lengths
         when = np.round(WHEN * self._when(chosen, weights[chosen], target)) if target.in_time else np.zeros(len(chosen))
@@ -220,7 +220,7 @@ class EpisodeReference:
 
         A step of the target is shared out among the episodes by how often they are in its bins.
         """
-        indices = self.context.bins.indices(target.values(self.context))
+        indices = self.frame.bins.indices(target.values(self.frame))
         seen = self.histograms[episodes][:, np.arange(indices.shape[1]), indices].prod(axis=2)
         parts = weights[:, None] * seen
         total = parts.sum(axis=0)
@@ -249,10 +249,10 @@ class EpisodeReference:
         rows = np.concatenate([np.arange(starts[e], starts[e + 1]) for e in episodes])
         weights = np.repeat(shares / self.lengths[episodes], self.lengths[episodes])
         cells, inverse = np.unique(self.indices[rows], axis=0, return_inverse=True)
-        bins = self.context.bins
+        bins = self.frame.bins
         points = np.array(bins.low) + (cells + 0.5) * bins.widths
         mass = np.bincount(inverse.ravel(), weights=weights, minlength=len(cells))
-        target_points, target_mass = bins.joint(target.compared(self.context))
+        target_points, target_mass = bins.joint(target.compared(self.frame))
         return wasserstein_joint(points, target_points, mass, target_mass)
 
 

@@ -1,7 +1,7 @@
 """Targets: what a rollout must match.
 
 Whatever a target is made of, it can be written as the feature values that an ideal rollout would show, step by step:
-``values(context)`` is ``(T, d)``. The statistic z_t that the policy is fed follows from it by the aggregator, and so
+``values(frame)`` is ``(T, d)``. The statistic z_t that the policy is fed follows from it by the aggregator, and so
 does the histogram that a rollout is compared with.
 """
 
@@ -24,7 +24,7 @@ Matches = Literal["distribution", "return", "goal"]
 
 
 @dataclass(frozen=True)
-class Context:
+class Frame:
     """What a target needs to become numbers: the matched feature, its bins and the task's horizon."""
 
     feature: Feature
@@ -43,17 +43,17 @@ class Target(ABC):
         """Short text for tables and file names."""
 
     @abstractmethod
-    def values(self, context: Context) -> Float[Array, "T d"]:
+    def values(self, frame: Frame) -> Float[Array, "T d"]:
         """Feature values of an ideal rollout."""
 
-    def compared(self, context: Context) -> Float[Array, "n d"]:
+    def compared(self, frame: Frame) -> Float[Array, "n d"]:
         """What the pooled rollouts are compared with: the same, where no more of it is known."""
-        return self.values(context)
+        return self.values(frame)
 
     @shaped
-    def histogram(self, context: Context) -> Float[Array64, "d bins"]:
+    def histogram(self, frame: Frame) -> Float[Array64, "d bins"]:
         """Marginal histograms of the target."""
-        return context.bins.histogram(self.compared(context))
+        return frame.bins.histogram(self.compared(frame))
 
     def demonstration(self) -> Trajectory | None:
         """The state sequence behind the target, for policies that imitate one; most targets have none."""
@@ -64,26 +64,26 @@ class Target(ABC):
         """Whether the order of its values means something: an episode's does, that of a distribution's draws not."""
         return False
 
-    def _row(self, numbers: tuple[float, ...], context: Context) -> Float[Array, " d"]:
-        if len(numbers) != context.bins.dimensions:
+    def _row(self, numbers: tuple[float, ...], frame: Frame) -> Float[Array, " d"]:
+        if len(numbers) != frame.bins.dimensions:
             raise TargetError(
-                f"{self.name} gives {len(numbers)} numbers, the feature {context.feature.name} has "
-                f"{context.bins.dimensions}"
+                f"{self.name} gives {len(numbers)} numbers, the feature {frame.feature.name} has "
+                f"{frame.bins.dimensions}"
             )
         return np.asarray(numbers, dtype=np.float32)
 
 
 @shaped
-def checked_values(target: Target, context: Context) -> Float[Array, "T d"]:
+def checked_values(target: Target, frame: Frame) -> Float[Array, "T d"]:
     """A target's values; what a class of the user's own gives is looked at as a feature's is."""
-    values = target.values(context)
+    values = target.values(frame)
     if not isinstance(values, np.ndarray) or values.ndim != 2 or 0 in values.shape:
         found = f"shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
         raise TargetError(f"{target.name}: its values must be an array of a row a step, (T, d), got {found}")
-    if values.shape[1] != context.bins.dimensions:
+    if values.shape[1] != frame.bins.dimensions:
         raise TargetError(
-            f"{target.name}: its values have {values.shape[1]} columns, the feature {context.feature.name} has "
-            f"{context.bins.dimensions}"
+            f"{target.name}: its values have {values.shape[1]} columns, the feature {frame.feature.name} has "
+            f"{frame.bins.dimensions}"
         )
     if not np.isfinite(values).all():
         step = int(np.argwhere(~np.isfinite(values))[0][0])
@@ -103,9 +103,9 @@ class Demonstration(Target):
         """Where it came from."""
         return self.text
 
-    def values(self, context: Context) -> Float[Array, "T d"]:
+    def values(self, frame: Frame) -> Float[Array, "T d"]:
         """The episode's own feature."""
-        return context.feature(self.trajectory)
+        return frame.feature(self.trajectory)
 
     def demonstration(self) -> Trajectory:
         """The episode itself."""
@@ -147,21 +147,21 @@ class Samples(Target):
         return self.text
 
     @shaped
-    def values(self, context: Context) -> Float[Array, "T d"]:
+    def values(self, frame: Frame) -> Float[Array, "T d"]:
         """As many of the samples as there are steps."""
-        samples, steps = self.compared(context), self.steps or context.horizon
+        samples, steps = self.compared(frame), self.steps or frame.horizon
         chosen = ((np.arange(steps) + 0.5) * len(samples) / steps).astype(np.int64)
         if samples.shape[1] == 1:
             chosen = np.sort(np.argsort(samples[:, 0], kind="stable")[chosen])
         return samples[chosen]
 
     @shaped
-    def compared(self, context: Context) -> Float[Array, "n d"]:
+    def compared(self, frame: Frame) -> Float[Array, "n d"]:
         """All samples, if they have the feature's width."""
-        if self.samples.shape[1] != context.bins.dimensions:
+        if self.samples.shape[1] != frame.bins.dimensions:
             raise TargetError(
-                f"the samples have {self.samples.shape[1]} columns, the feature {context.feature.name} has "
-                f"{context.bins.dimensions}"
+                f"the samples have {self.samples.shape[1]} columns, the feature {frame.feature.name} has "
+                f"{frame.bins.dimensions}"
             )
         return self.samples
 
@@ -185,15 +185,15 @@ class Synthetic(Target):
         return f"shuffled({text}, {self.seed})" if self.shuffled else text
 
     @shaped
-    def values(self, context: Context) -> Float[Array, "T d"]:
+    def values(self, frame: Frame) -> Float[Array, "T d"]:
         """Draws, always the same for the same seed and horizon."""
-        if len(self.parts) != context.bins.dimensions:
+        if len(self.parts) != frame.bins.dimensions:
             raise TargetError(
-                f"{self.name} describes {len(self.parts)} features, {context.feature.name} has "
-                f"{context.bins.dimensions}; write joint(A, B, ...) with one distribution for each"
+                f"{self.name} describes {len(self.parts)} features, {frame.feature.name} has "
+                f"{frame.bins.dimensions}; write joint(A, B, ...) with one distribution for each"
             )
         rng = np.random.default_rng(self.seed)
-        columns = np.stack([part.sample(context.horizon, rng) for part in self.parts], axis=1)
+        columns = np.stack([part.sample(frame.horizon, rng) for part in self.parts], axis=1)
         return (rng.permutation(columns) if self.shuffled else columns).astype(np.float32)
 
 
@@ -210,9 +210,9 @@ class Return(Target):
         return f"return({', '.join(map(number, self.totals))})"
 
     @shaped
-    def values(self, context: Context) -> Float[Array, "T d"]:
+    def values(self, frame: Frame) -> Float[Array, "T d"]:
         """The same share at every step."""
-        return np.tile(self._row(self.totals, context) / context.horizon, (context.horizon, 1))
+        return np.tile(self._row(self.totals, frame) / frame.horizon, (frame.horizon, 1))
 
 
 @dataclass(frozen=True)
@@ -228,9 +228,9 @@ class Goal(Target):
         return f"goal({', '.join(map(number, self.goal))})"
 
     @shaped
-    def values(self, context: Context) -> Float[Array, "T d"]:
+    def values(self, frame: Frame) -> Float[Array, "T d"]:
         """The goal throughout; only the last row counts for a final-value statistic."""
-        return np.tile(self._row(self.goal, context), (context.horizon, 1))
+        return np.tile(self._row(self.goal, frame), (frame.horizon, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,16 +265,16 @@ class Drawn(Target):
         return self.text
 
     @shaped
-    def values(self, context: Context) -> Float[Array, "T d"]:
+    def values(self, frame: Frame) -> Float[Array, "T d"]:
         """Values in proportion, shuffled."""
-        if len(self.edges) != context.bins.dimensions:
+        if len(self.edges) != frame.bins.dimensions:
             raise TargetError(
-                f"the drawn histogram has {len(self.edges)} rows, {context.feature.name} has {context.bins.dimensions}"
+                f"the drawn histogram has {len(self.edges)} rows, {frame.feature.name} has {frame.bins.dimensions}"
             )
         rng = np.random.default_rng(self.seed)
         columns = []
         for edges, weights in zip(self.edges, self.weights, strict=True):
-            counts = apportion(weights, context.horizon)
+            counts = apportion(weights, frame.horizon)
             bars = zip(edges[:-1], np.diff(edges), counts.tolist(), strict=True)
             spread = [low + width * (np.arange(count) + 0.5) / count for low, width, count in bars if count]
             columns.append(rng.permutation(np.concatenate(spread)))
@@ -298,17 +298,17 @@ class Shifted(Target):
         """The expression, as far as the inner target has one."""
         return f"shift({self.inner.name}, {number(self.bins)})"
 
-    def values(self, context: Context) -> Float[Array, "T d"]:
+    def values(self, frame: Frame) -> Float[Array, "T d"]:
         """Moved values."""
-        return self._moved(self.inner.values(context), context)
+        return self._moved(self.inner.values(frame), frame)
 
-    def compared(self, context: Context) -> Float[Array, "n d"]:
+    def compared(self, frame: Frame) -> Float[Array, "n d"]:
         """Moved as well."""
-        return self._moved(self.inner.compared(context), context)
+        return self._moved(self.inner.compared(frame), frame)
 
     @shaped
-    def _moved(self, values: Float[Array, "T d"], context: Context) -> Float[Array, "T d"]:
-        return (values + self.bins * context.bins.widths).astype(np.float32)
+    def _moved(self, values: Float[Array, "T d"], frame: Frame) -> Float[Array, "T d"]:
+        return (values + self.bins * frame.bins.widths).astype(np.float32)
 
     @property
     def in_time(self) -> bool:
@@ -340,9 +340,9 @@ class Patched(Target):
         at = "" if self.at is None else f", {self.at}"
         return f"patch({self.first.name}, {self.second.name}{at})"
 
-    def values(self, context: Context) -> Float[Array, "T d"]:
+    def values(self, frame: Frame) -> Float[Array, "T d"]:
         """Values of the first up to ``at``, then those of the second from ``at`` on."""
-        first, second = self.first.values(context), self.second.values(context)
+        first, second = self.first.values(frame), self.second.values(frame)
         at = self._place(len(first), len(second))
         return np.concatenate([first[:at], second[at:]])
 

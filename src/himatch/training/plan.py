@@ -149,8 +149,8 @@ class Plan:
         """Refuse to go on with a run whose feature has become another: its range over the episodes gives it away."""
         if self.statistic.matched is None:
             return
-        name, now = self.statistic.matched.name, self._reference(self.statistic.matched).context.bins
-        before = read_reference(self.folder, name, self.split.train.task).context.bins
+        name, now = self.statistic.matched.name, self._reference(self.statistic.matched).frame.bins
+        before = read_reference(self.folder, name, self.split.train.task).frame.bins
         if before.dimensions != now.dimensions or not np.allclose([before.low, before.high], [now.low, now.high]):
             raise DataError(
                 f"{self.folder} was trained with another feature {name!r} (its function has changed); choose another "
