@@ -23,7 +23,8 @@ from himatch.evaluation import match as matching
 from himatch.policy import Policy
 from himatch.rollout import Player
 from himatch.simulation import EVALUATION_SEED
-from himatch.targets import Samples, Shifted
+from himatch.statistics.features import Coordinates
+from himatch.targets import Frame, Samples, Shifted
 
 
 @pytest.fixture(scope="module")
@@ -83,16 +84,18 @@ def test_a_perfect_replay_scores_zero_and_an_untrained_policy_does_not(
     assert unrelated.w1 > 0.1
 
 
-def test_w1_and_energy_are_scipys_on_bin_centres(policy: Policy, data: hm.TrajectoryDataset) -> None:
+def test_w1_and_energy_are_scipys(policy: Policy, data: hm.TrajectoryDataset) -> None:
     result = policy.match(data[20], episodes=4)
     bins = result.frame.bins
     centres = bins.centers[0]
     target = centres[bins.indices(data[20].observations[:, [5]])[:, 0]]
     for seed in range(2):
         rows = np.concatenate([result.features[seed][e] for e in range(4)])
+        exact = data[20].observations[:, 5]
+        assert result.w1_per_seed[seed] == pytest.approx(wasserstein_distance(rows[:, 0], exact), abs=1e-6)
+        assert result.energy_per_seed[seed] == pytest.approx(energy_distance(rows[:, 0], exact), abs=1e-6)
         rolled = centres[bins.indices(rows)[:, 0]]
-        assert result.w1_per_seed[seed] == pytest.approx(wasserstein_distance(rolled, target), abs=1e-9)
-        assert result.energy_per_seed[seed] == pytest.approx(energy_distance(rolled, target), abs=1e-7)
+        assert result.binned_per_seed[seed] == pytest.approx(wasserstein_distance(rolled, target), abs=1e-9)
     assert result.w1 == pytest.approx(result.w1_per_seed.mean())
     assert result.error == result.w1
     np.testing.assert_array_equal(result.values, data[20].observations[:, [5]])
@@ -108,21 +111,76 @@ def test_joint_w1_is_optimal_transport_between_cells(data: hm.TrajectoryDataset,
 
     rolled, target = cells(result.pooled(0)), cells(data[20].observations[:, 5:7])
     expected = ot.emd2(ot.unif(len(rolled)), ot.unif(len(target)), ot.dist(rolled, target, metric="euclidean"))
-    assert result.w1 == pytest.approx(expected, abs=1e-9)
+    assert result.binned == pytest.approx(expected, abs=1e-9)
     assert result.features[0][0].shape[1] == 2
+    every = np.concatenate([e.observations[:, 5:7] for e in data])
+    low, high = np.quantile(every, [0.01, 0.99], axis=0)
+    np.testing.assert_allclose(result.spread, high - low, rtol=1e-5)
+    rolled, target = result.pooled(0), data[20].observations[:, 5:7]
+    np.testing.assert_allclose(
+        result.marginal, [wasserstein_distance(rolled[:, i], target[:, i]) for i in range(2)], rtol=1e-4
+    )
+    cost = ot.dist(rolled / result.spread, target / result.spread, metric="euclidean")
+    exact = ot.emd2(ot.unif(len(rolled)), ot.unif(len(target)), cost)
+    cell = float(np.linalg.norm(bins.widths / result.spread))
+    assert abs(result.w1 - exact) <= cell  # either sample lies within half a cell of its centre
 
 
 def test_returns_and_goals_are_scored_as_asked(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     dt = untrained(hm.DT(), data, tmp_path / "dt", seeds=(0, 1))
     result = dt.match("return(20)", episodes=3)
-    assert result.reference is None
-    np.testing.assert_allclose(result.error_per_seed, np.abs(result.returns.mean(1) - 20), atol=1e-4)
+    assert result.mixture is None
+    np.testing.assert_allclose(result.error_per_seed, np.abs(result.returns - 20).mean(1), atol=1e-4)
     assert result.error == pytest.approx(result.error_per_seed.mean())
     goal = untrained(hm.GoalDT("height"), data, tmp_path / "goal").match("goal(1.1)", episodes=3)
-    reached = np.mean([phi[-1, 0] for phi in goal.features[0]])
-    assert goal.error == pytest.approx(abs(reached - 1.1), abs=1e-5)
+    missed = np.abs([phi[-1, 0] - 1.1 for phi in goal.features[0]])
+    assert goal.error == pytest.approx(missed.mean(), abs=1e-5)
+    assert goal.as_json()["error_std"] == pytest.approx(missed.std(), abs=1e-5)
     assert "error" in repr(goal)
     assert "w1" not in repr(goal)
+
+
+def test_half_above_and_half_below_is_no_hit() -> None:
+    result = made(hm.parse_target("goal(0.5)"), [np.array([[0.0], [0.014]]), np.array([[0.0], [0.986]])])
+    assert result.error == pytest.approx(0.486)
+
+
+def test_a_target_beyond_all_bins_is_as_far_as_it_is() -> None:
+    """The bins of z end with the training data; the distance does not."""
+    result = made(hm.parse_target("point(100)"), [np.linspace(0, 10, 50)[:, None]], steps=50)
+    assert result.w1 == pytest.approx(95.0)
+    assert result.binned < 10
+    edges = result.picture.values.edges  # type: ignore[union-attr]
+    assert edges[0, -1] >= 100
+
+
+def test_time_that_was_not_played_is_charged() -> None:
+    """A rollout that falls after a fifth of the time, and until then did just what the target says."""
+    result = made(hm.parse_target("point(5)"), [np.full((10, 1), 5.0)], steps=50)
+    assert result.w1 == 0.0
+    assert result.played == pytest.approx(0.2)
+    assert result.charged == pytest.approx(0.8 * 9.8)
+    assert result.as_json()["played"] == result.played
+
+
+def made(target: hm.Target, rollouts: list[np.ndarray], steps: int = 2) -> hm.MatchResult:
+    """A result of rollouts that are given; training had values from 0 to 10, spread from 0.1 to 9.9."""
+    frame = Frame(Coordinates("x", (0,)), hm.Bins((0.0,), (10.0,)), steps)
+    phi = tuple(rows.astype(np.float32) for rows in rollouts)
+    lengths = np.array([[len(rows) for rows in phi]])
+    example = hm.Trajectory(phi[0], np.zeros((len(phi[0]), 1), np.float32))
+    return hm.MatchResult(
+        target,
+        frame,
+        "nominal",
+        (0,),
+        (phi,),
+        np.zeros(lengths.shape),
+        lengths,
+        np.zeros(lengths.shape, bool),
+        example,
+        np.array([9.8]),
+    )
 
 
 # -- many at once -----------------------------------------------------------------------------------------------

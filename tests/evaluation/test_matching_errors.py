@@ -17,7 +17,6 @@ from himatch._runtime.tensors import read_tensors, write_tensors
 from himatch.errors import HimatchError, HimatchWarning
 from himatch.models import BUNDLED
 from himatch.policy import Policy
-from himatch.statistics.features import resolve_feature
 
 
 @pytest.fixture(scope="module")
@@ -124,20 +123,6 @@ def test_rollouts_that_end_at_once_are_noted(data: hm.TrajectoryDataset, tmp_pat
     with pytest.warns(HimatchWarning, match=r"rollouts for point\(0\) ended after \d\S* steps.*less than 10% of the"):
         result = policy.match("point(0)", episodes=2)
     assert result.lengths.mean() < 100
-
-
-def test_rollouts_beyond_the_data_are_noted_once(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
-    policy = untrained(hm.CDT("x_velocity"), data, tmp_path)
-    slow = [hm.Trajectory(e.observations * 0.01, e.actions, e.rewards) for e in data]
-    policy.add_reference(hm.EpisodeReference.of(slow, resolve_feature("x_velocity", data.task), horizon=1000))
-    with pytest.warns(
-        HimatchWarning, match=r"^\d+% of the rollouts' steps for .* 1 other targets\) lie beyond"
-    ) as caught:
-        first, _ = policy.match_all([slow[0], slow[1]], episodes=2)
-    assert len(caught) == 1
-    bins, rows = policy.reference().frame.bins, first.pooled(0)
-    assert first.beyond == pytest.approx(np.mean((rows < bins.low[0]) | (rows > bins.high[0])))
-    assert first.beyond > 0.5
 
 
 def test_too_many_rollouts_are_one_line(policy: Policy, data: hm.TrajectoryDataset) -> None:

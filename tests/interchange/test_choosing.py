@@ -19,7 +19,7 @@ from himatch.errors import HimatchError
 from himatch.evaluation import match as matching
 from himatch.interchange.bundle import bundle
 from himatch.interchange.card import _facts
-from himatch.interchange.choice import choose_seed, episode_values, training_targets
+from himatch.interchange.choice import choose_seed, training_targets
 from himatch.models import find_model
 from himatch.policy import TEMPERATURE
 from himatch.rehearsal import temperature
@@ -52,8 +52,8 @@ def test_targets_say_what_the_training_episodes_said(trained: Path, data: hm.Tra
     assert isinstance(statistic.aggregator, Histogram)
     for number in (0, 11, len(train) - 1):
         phi = train[number].observations[:, 5:6]
-        values = episode_values(reference, number)
-        np.testing.assert_allclose(values, phi, atol=float(reference.frame.bins.widths[0]) / 2 + 1e-5)
+        values = reference.episode(number)
+        np.testing.assert_array_equal(values, phi)
         np.testing.assert_array_equal(statistic.aggregator(values), statistic.aggregator(phi))
 
 
@@ -83,7 +83,7 @@ def test_a_seed_that_falls_over_loses(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(temperature, "GROUP", 1)
     monkeypatch.setattr(temperature, "ROLLOUTS", 1)
     choice = choose_seed(hm.load(run))
-    assert (choice.seed, choice.rule) == (known, "mean W1 to 3 training episodes, 1 rollouts each")
+    assert (choice.seed, choice.rule) == (known, "mean charged W1 to 3 training episodes, 1 rollouts each")
     assert choice.scores[known] < 0.5 < choice.scores[4]
 
 
@@ -139,7 +139,8 @@ def test_a_bundle_says_how_its_seed_was_chosen(trained: Path, run: Run, tmp_path
     scores = {int(seed): score for seed, score in facts["scores"].items()}
     best = min(scores, key=lambda seed: scores[seed])
     assert (facts["seeds"], sorted(scores), hm.load(out).seeds) == ([0, 1, 2], [0, 1, 2], (best,))
-    said = f"seed {best} out of 3, chosen by mean W1 to 15 training episodes, 5 rollouts each (0: {scores[0]:.4g}, "
+    chosen = "chosen by mean charged W1 to 15 training episodes, 5 rollouts each"
+    said = f"seed {best} out of 3, {chosen} (0: {scores[0]:.4g}, "
     assert said in printed
     assert f"fallen: {said}" in run("models", "list", out.parent)[1]
     assert f"- `fallen`: {said}" in run("models", "list", out.parent, "--markdown")[1]

@@ -34,7 +34,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_comes_with_himatch_is_small_and_has_cards() -> None:
     cards = {card.name: card for card in read_cards()}
     assert set(cards) == {"halfcheetah-cdt", "hopper-cdt", "walker2d-cdt", "halfcheetah-bdt"}
-    assert all(card.size < 4_000_000 for card in cards.values())
+    assert all(card.size < 6_000_000 for card in cards.values())
     assert sum(card.size for card in cards.values()) < 15_000_000
     for card in cards.values():
         assert (card.targets, card.episodes, card.feature) == (10, 20, "x_velocity")
@@ -64,9 +64,9 @@ def test_a_run_becomes_a_model(trained: Path, run: Run, tmp_path: Path) -> None:
     thinned, reference = model.reference(), whole.reference()
     assert len(thinned.lengths) == 5
     ends = np.cumsum(reference.lengths)
-    last = reference.indices[ends[-1] - reference.lengths[-1] :]
-    assert np.array_equal(thinned.indices[-thinned.lengths[-1] :], last)  # the last one stays, with its own steps
-    assert thinned.lengths.sum() == len(thinned.indices)
+    last = reference.values[ends[-1] - reference.lengths[-1] :]
+    np.testing.assert_allclose(thinned.episode(4), last, rtol=1e-3)  # the last one stays, with its own steps
+    assert thinned.lengths.sum() == len(thinned.values)
     card = read_card(out)
     content = json.loads((out / "evaluation.json").read_text())
     assert card.w1["total"] == pytest.approx(np.mean([target["w1"] for target in content["targets"]]))

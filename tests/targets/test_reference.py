@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from random_episodes import episode
@@ -8,9 +10,9 @@ from scipy.optimize import minimize
 import himatch as hm
 from himatch.divergences import wasserstein_bins, wasserstein_joint
 from himatch.errors import DataError, TargetError
-from himatch.statistics.features import Function, resolve_feature
+from himatch.statistics.features import Coordinates, Function, resolve_feature
 from himatch.targets import Samples
-from himatch.targets.reference import nearest_mixture
+from himatch.targets.mixture import nearest_joint_mixture, nearest_mixture
 
 
 @pytest.fixture
@@ -40,22 +42,75 @@ def test_a_pool_of_episodes_is_a_mixture(reference: hm.EpisodeReference, hopper:
 def test_the_program_beats_every_other_mixture() -> None:
     """Against random mixtures and a general-purpose optimiser started from the best of them."""
     rng = np.random.default_rng(0)
-    histograms = rng.dirichlet(np.full(12, 0.3), size=(6, 2))
-    wanted, widths = rng.dirichlet(np.full(12, 0.3), size=2), np.array([0.5, 2.0])
+    histograms = rng.dirichlet(np.full(12, 0.3), size=6)
+    wanted = rng.dirichlet(np.full(12, 0.3))
+    ours = nearest_mixture(histograms, wanted, 0.5)
+    _beats_every_other(ours, lambda weights: float(wasserstein_bins(weights @ histograms, wanted, 0.5)), rng)
+
+
+def test_the_joint_program_beats_every_other_mixture() -> None:
+    """Its distance is POT's, between the cells of the mixture and the target's."""
+    rng = np.random.default_rng(1)
+    lengths = np.array([20, 30, 25, 40, 20, 30])
+    cells = np.concatenate([rng.integers(0, 6, 2) + rng.integers(0, 4, (n, 2)) for n in lengths])
+    wanted, scale = rng.integers(0, 9, (50, 2)), np.array([0.5, 2.0])
+    owner = np.repeat(np.arange(6), lengths)
 
     def distance(weights: np.ndarray) -> float:
-        mixed = np.einsum("e,edb->db", weights, histograms)
-        return float(wasserstein_bins(mixed, wanted, widths).sum())
+        return wasserstein_joint(cells * scale, wanted * scale, (weights / lengths)[owner], np.ones(50))
 
-    ours = nearest_mixture(histograms, wanted, widths)
+    ours = nearest_joint_mixture(cells, lengths, wanted, scale)
+    _beats_every_other(ours, distance, rng, tries=300)
+
+
+def _beats_every_other(
+    ours: np.ndarray, distance: Callable[[np.ndarray], float], rng: np.random.Generator, tries: int = 3000
+) -> None:
     assert ours.sum() == pytest.approx(1.0)
-    others = rng.dirichlet(np.ones(6), size=3000)
-    best = min(others, key=distance)
+    best = min(rng.dirichlet(np.ones(6), size=tries), key=distance)
     polished = minimize(
-        lambda x: distance(np.abs(x) / np.abs(x).sum()), best, method="Nelder-Mead", options={"maxiter": 4000}
+        lambda x: distance(np.abs(x) / np.abs(x).sum()), best, method="Nelder-Mead", options={"maxiter": tries}
     )
     assert distance(ours) <= polished.fun + 1e-9
     assert distance(ours) < distance(best)
+
+
+def test_a_mixture_of_several_features_is_found_jointly() -> None:
+    """Ten episodes with y = x and ten with y = 1 - x have the same marginals; the target is one of the second kind."""
+    rng = np.random.default_rng(0)
+    episodes = []
+    for number in range(20):
+        x = rng.random(100).astype(np.float32)
+        both = np.stack([x, x if number < 10 else 1 - x], axis=1)
+        episodes.append(hm.Trajectory(both, np.zeros((100, 1), np.float32)))
+    reference = hm.EpisodeReference.of(episodes, Coordinates("xy", (0, 1)))
+    x = rng.random(200)
+    target = Samples(np.stack([x, 1 - x], axis=1))
+    mixture = reference.mixture(target)
+    assert min(mixture.weights) >= 10
+    assert mixture.w1 < 0.1
+    assert {episode for episode, _ in reference.schedule(target, 100)} <= set(range(10, 20))
+
+
+def test_the_joint_distance_counts_every_feature_in_its_spread() -> None:
+    """The same data in millimetres has the same distances."""
+    rng = np.random.default_rng(0)
+    rows = [rng.normal(size=(100, 2)).astype(np.float32) + number / 5 for number in range(10)]
+    wanted = rng.normal(size=(100, 2)) + 1.0
+
+    def distance(scale: np.ndarray) -> float:
+        episodes = [hm.Trajectory((scale * r).astype(np.float32), np.zeros((100, 1), np.float32)) for r in rows]
+        return hm.EpisodeReference.of(episodes, Coordinates("xy", (0, 1))).mixture(Samples(scale * wanted)).w1
+
+    assert distance(np.array([1.0, 1000.0])) == pytest.approx(distance(np.ones(2)), rel=0.02)
+
+
+def test_the_mixture_of_a_target_beyond_all_bins_is_as_far_as_its_samples() -> None:
+    rng = np.random.default_rng(0)
+    episodes = [hm.Trajectory(rng.random((50, 1), np.float32), np.zeros((50, 1), np.float32)) for _ in range(4)]
+    reference = hm.EpisodeReference.of(episodes, Coordinates("x", (0,)))
+    assert 99.0 < reference.mixture("point(100)").w1 < 100.0
+    assert reference.mixture("point(100)").binned < 1.0
 
 
 def test_mixture_is_never_worse_than_the_nearest_episode(reference: hm.EpisodeReference) -> None:
@@ -143,11 +198,13 @@ def test_several_features_are_scored_jointly(hopper: hm.TrajectoryDataset) -> No
     mixture = reference.mixture(target)
     bins = reference.frame.bins
     rows = [(hopper[e].observations[:, 5:7], share) for e, share in mixture.weights.items()]
-    points = np.concatenate([np.array(bins.low) + (bins.indices(x) + 0.5) * bins.widths for x, _ in rows])
     mass = np.concatenate([np.full(len(x), share / len(x)) for x, share in rows])
-    cells, weights = bins.joint(target.values(reference.frame))
-    expected = wasserstein_joint(points, cells, mass, weights)
-    assert mixture.w1 == pytest.approx(expected, abs=1e-9)
+    values, played = target.values(reference.frame), np.concatenate([x for x, _ in rows])
+    low, high = np.quantile(np.concatenate([e.observations[:, 5:7] for e in hopper]), [0.01, 0.99], axis=0)
+    points, wanted = (np.floor((x - bins.low) / bins.widths) * bins.widths / (high - low) for x in (played, values))
+    assert mixture.w1 == pytest.approx(wasserstein_joint(points, wanted, mass), abs=2e-3)  # float32 at a bin's edge
+    points, wanted = (bins.indices(x) * bins.widths for x in (played, values))
+    assert mixture.binned == pytest.approx(wasserstein_joint(points, wanted, mass), abs=1e-9)
 
 
 def test_samples_of_several_features_are_measured_as_rollouts_are(hopper: hm.TrajectoryDataset) -> None:
@@ -162,7 +219,7 @@ def test_samples_of_several_features_are_measured_as_rollouts_are(hopper: hm.Tra
     points = np.concatenate([np.array(bins.low) + (bins.indices(x) + 0.5) * bins.widths for x, _ in rows])
     mass = np.concatenate([np.full(len(x), share / len(x)) for x, share in rows])
     cells, weights = bins.joint(samples)
-    assert mixture.w1 == pytest.approx(wasserstein_joint(points, cells, mass, weights), abs=1e-9)
+    assert mixture.binned == pytest.approx(wasserstein_joint(points, cells, mass, weights), abs=1e-9)
     assert (target.values(reference.frame) < 90.0).all()
     assert reference.support(target).outside >= 1 / 3000
 

@@ -13,6 +13,7 @@ import tyro
 from himatch.cli.flags import Import, Name, PathName, RunFolder, Threads, optional
 
 if TYPE_CHECKING:
+    from himatch.evaluation import MatchResult
     from himatch.policy import Policy
 
 Conditioning = Annotated[Literal["nominal", "remaining", "planned"], tyro.conf.arg(metavar="nominal|remaining|planned")]
@@ -105,9 +106,10 @@ class Match:
             f"[bold]{policy.method.name}[/] on {policy.task.name}, {result.frame.feature.name}: {escape(self.target)}"
         )
         if result.target.matches == "distribution":
-            console.print(f"W1 {result.w1:.3f}   energy {result.energy:.3f}   episode mixture {result.reference:.3f}")
+            for line in distribution_lines(result):
+                console.print(line)
         else:
-            console.print(f"error {result.error:.4g}")
+            console.print(f"error {result.error:.4g} ± {result.misses.std():.3g} a rollout, played {result.played:.0%}")
             what = {"return": "total", "goal": "last"}[result.target.matches]
             for d, name in enumerate(result.frame.feature.names(len(result.wanted))):
                 reached = result.reached[..., d]
@@ -167,17 +169,17 @@ class Evaluate:
         for name in ("target", "group"):
             table.add_column(name, header_style="bold", overflow="fold")
         distances = all(result.target.matches == "distribution" for result in found.results)
-        for name in ("W1" if distances else "error", "energy", "mixture", "return", "length"):
+        for name in ("W1" if distances else "error", "played", "charged", "mixture", "return"):
             table.add_column(name, header_style="bold", justify="right", no_wrap=True)
         for row in content["targets"]:
-            reference = "" if row["reference"] is None else f"{row['reference']:.3f}"
-            numbers = (f"{row['error']:.3f}", f"{row['energy']:.3f}", reference)
+            mixture = "" if row["mixture"] is None else f"{row['mixture']:.3f}"
+            charged = "" if row["w1_charged"] is None else f"{row['w1_charged']:.3f}"
+            numbers = (f"{row['error']:.3f}", f"{row['played']:.0%}", charged, mixture)
             table.add_row(
                 escape(row["name"]),
                 escape(row["group"]),
                 *numbers,
                 f"{row['return_mean']:.0f}",
-                f"{row['length_mean']:.0f}",
             )
         console = Console(highlight=False)
         console.print(table)
@@ -208,6 +210,22 @@ def check_writable(run: str, out: str | None) -> None:
         check_target(Path(out))
     elif not Path(run).exists() and (is_hub_name(run) or find_model(run) is not None):
         raise HimatchError(f"{run} does not lie in a folder of yours; say where to write (--out FILE)")
+
+
+def distribution_lines(result: MatchResult) -> Iterator[str]:
+    """How rollouts match a distribution, in words: the distance, how much of the time was played, both together."""
+    several = len(result.spread) > 1
+    mixture = "" if result.mixture is None else f"   episode mixture {result.mixture.w1:.3f}"
+    unit = ", joint, in spreads of each feature" if several else ""
+    yield f"W1 {result.w1:.3f}{unit}   energy {result.energy:.3f}{mixture}"
+    if several:
+        names = result.frame.feature.names(len(result.spread))
+        parts = zip(names, result.marginal, result.spread, strict=True)
+        yield "of each: " + ", ".join(f"{name} {w1:.3g} (spread {spread:.3g})" for name, w1, spread in parts)
+    yield (
+        f"played {result.played:.0%} of the target's steps   W1 with the rest charged {result.charged:.3f}   "
+        f"W1 as the paper bins it {result.binned:.3f}"
+    )
 
 
 @contextmanager

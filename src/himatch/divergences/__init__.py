@@ -2,7 +2,13 @@
 
 from himatch.divergences.others import energy_distance, kl_bins, moment_errors
 from himatch.divergences.statistics import Summary, interquartile_mean, summarize
-from himatch.divergences.wasserstein import normalized, wasserstein_bins, wasserstein_joint, wasserstein_samples
+from himatch.divergences.wasserstein import (
+    normalized,
+    wasserstein_bins,
+    wasserstein_cells,
+    wasserstein_joint,
+    wasserstein_samples,
+)
 
 __all__ = [
     "Summary",
@@ -13,6 +19,7 @@ __all__ = [
     "normalized",
     "summarize",
     "wasserstein_bins",
+    "wasserstein_cells",
     "wasserstein_joint",
     "wasserstein_samples",
 ]

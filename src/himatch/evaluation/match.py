@@ -13,7 +13,7 @@ from himatch.errors import HimatchError, TargetError, note
 from himatch.evaluation.result import MatchResult
 from himatch.methods import Agent
 from himatch.rollout import Conditioning, Player, make_conditioner, roll_out
-from himatch.rollout.checks import NOTED, check_target, note_outside
+from himatch.rollout.checks import check_target, note_outside
 from himatch.rollout.environment import Environment, replay_for, simulator_for
 from himatch.runs.run import Run
 from himatch.targets import EpisodeReference, Mixture, Target, checked_values
@@ -75,7 +75,6 @@ def match_targets(
             row += more
     if progress is not None:
         progress(reached, reached)  # robots that fall leave less to do
-    _note_beyond(results[0])
     _note_short(results[0])
     return results
 
@@ -133,7 +132,8 @@ def _match(
                     rollouts.lengths[:, place],
                     rollouts.terminated[:, place],
                     played[0][0],
-                    None if mixture is None else mixture.w1,
+                    reference.spread,
+                    mixture,
                     reference.support(target).outside,
                     replay,
                 )
@@ -168,19 +168,6 @@ def _note_too_long(targets: Sequence[Target], lengths: NDArray[np.int64], task: 
         )
 
 
-def _note_beyond(results: Sequence[MatchResult]) -> None:
-    """Say so where rollouts went where no training episode did, since W1 cannot tell how far."""
-    far = [r for r in results if r.target.matches == "distribution" and r.beyond > NOTED]
-    if far:
-        worst = max(far, key=lambda result: result.beyond)
-        others = f" (and more than {NOTED:.0%} of those for {len(far) - 1} other targets)" if len(far) > 1 else ""
-        note(
-            f"{worst.beyond:.0%} of the rollouts' steps for {worst.target.name}{others} lie beyond the bins, which end "
-            "where the training data does; W1 counts them in the last bin, so they may be further off than it says "
-            "(himatch.divergences compares result.pooled(0) with result.values as they are)"
-        )
-
-
 def _note_short(results: Sequence[MatchResult]) -> None:
     """Say so where rollouts ended at once: values that agree are no match if there are hardly any."""
     matched = [r for r in results if r.target.matches == "distribution"]
@@ -190,5 +177,5 @@ def _note_short(results: Sequence[MatchResult]) -> None:
         name = worst.target.name + (f" (and {len(short) - 1} more)" if len(short) > 1 else "")
         note(
             f"the rollouts for {name} ended after {worst.lengths.mean():.3g} steps on average, less than {SHORT:.0%} "
-            "of the target; distances compare values, not how long they last"
+            "of the target; W1 compares the values that were played, the charged one counts the rest too"
         )

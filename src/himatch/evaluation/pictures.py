@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from himatch.statistics.bins import Bins
 from himatch.statistics.features import Coordinates
 from himatch.targets import Frame, Target
 from himatch.tasks import Task
@@ -13,13 +14,14 @@ from himatch.types import Array
 from himatch.viz.charts import RolloutPicture
 from himatch.viz.match_plot import StepHistograms
 
+MOST_DRAWN = 4  # times as many bins as the frame has; a target further out is drawn with wider ones
 WHOLE = {"return": "total ", "goal": "last "}
 """What of an episode is compared, where it is one value and no distribution."""
 
 
 def step_histograms(frame: Frame, values: Array, rollouts: Sequence[Array]) -> StepHistograms:
     """Histograms of a target's values ``(n, d)`` and of every seed's rollouts, pooled."""
-    bins = frame.bins
+    bins = covering(frame.bins, values)
     return StepHistograms(bins.edges, bins.histogram(values), np.array([bins.histogram(rows) for rows in rollouts]))
 
 
@@ -35,6 +37,7 @@ def rollout_picture(
     terminated: bool,
 ) -> RolloutPicture:
     """One rollout ``(T, d)`` beside the target's values ``(n, d)``."""
+    bins = covering(frame.bins, values)
     return RolloutPicture(
         title=target.name,
         heading=heading,
@@ -44,12 +47,19 @@ def rollout_picture(
         target=values,
         target_steps=len(target.values(frame)),  # samples are compared with all of them, however many
         rollout=rollout,
-        edges=frame.bins.edges,
-        target_bins=frame.bins.indices(values),
-        rollout_bins=frame.bins.indices(rollout),
+        edges=bins.edges,
+        target_bins=bins.indices(values),
+        rollout_bins=bins.indices(rollout),
         terminated=terminated,
         distance=distance,
     )
+
+
+def covering(bins: Bins, values: Array) -> Bins:
+    """Bins to draw with: the frame's own, or where the target lies beyond them as many more as it takes."""
+    low, high = np.minimum(bins.low, values.min(axis=0)), np.maximum(bins.high, values.max(axis=0))
+    needed = float(np.ceil(((high - low) / bins.widths).max() - 1e-6))
+    return bins if needed <= bins.count else Bins(tuple(low), tuple(high), int(min(needed, MOST_DRAWN * bins.count)))
 
 
 def axis_names(frame: Frame, task: Task | None) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.files import check_picture
-from himatch.divergences import energy_distance, wasserstein_bins, wasserstein_joint
+from himatch.divergences import energy_distance
 from himatch.errors import HimatchError
+from himatch.evaluation.distances import binned_w1, charged, exact_w1, marginal_w1
 from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms
 from himatch.simulation.replay import Playback, Replay
-from himatch.targets import Frame, Target
+from himatch.targets import Frame, Mixture, Target
 from himatch.types import Array, Trajectory
 from himatch.viz.charts import RolloutPicture
 from himatch.viz.encoder import check_writable
@@ -29,8 +30,15 @@ from himatch.viz.match_plot import EpisodeValues, MatchPicture, plot_match
 class MatchResult:
     """Rollouts of K seeds under one target, E each, and how they compare with it.
 
-    ``features[k][e]`` is ``(T, d)``; ``returns`` and ``lengths`` are ``(K, E)``. ``w1`` and ``energy`` are means over
-    seeds of the distance between a seed's rollouts, pooled, and the target; ``w1_per_seed`` has each.
+    ``features[k][e]`` is ``(T, d)``; ``returns`` and ``lengths`` are ``(K, E)``. Distances are between a seed's
+    rollouts, pooled, and the target; those without ``_per_seed`` are means over seeds.
+
+    ===========  ===================================================================================================
+    ``w1``       exact, in feature units; of several features joint, each in units of its ``spread``
+    ``played``   p, the part of the target's steps that rollouts lasted
+    ``charged``  ``p w1 + (1 - p) R``: steps that were not played cost R, the spread
+    ``binned``   the paper's W1, on the bins of z
+    ===========  ===================================================================================================
     """
 
     target: Target
@@ -43,8 +51,10 @@ class MatchResult:
     terminated: NDArray[np.bool_]
     example: Trajectory
     """The first rollout of the first seed."""
-    reference: float | None = None
-    """W1 of the episode mixture, for distributions."""
+    spread: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
+    """The 1 to 99 % range of every feature in training, ``(d,)``."""
+    mixture: Mixture | None = None
+    """The episode mixture nearest to the target, for distributions."""
     outside: float = 0.0
     """Part of the target that lies outside what the training episodes cover."""
     replay: Replay | None = None
@@ -61,8 +71,8 @@ class MatchResult:
 
     @cached_property
     def w1_per_seed(self) -> NDArray[np.float64]:
-        """Wasserstein-1 between each seed's pooled histogram and the target's, in feature units, joint in n-D."""
-        return np.array([w1(self.pooled(k), self.values, self.frame) for k in range(len(self.seeds))])
+        """Wasserstein-1 between each seed's rollouts and the target, exact: see the table above."""
+        return self._of_seeds(lambda rows: exact_w1(rows, self.values, self.frame.bins, self.spread))
 
     @property
     def w1(self) -> float:
@@ -70,21 +80,69 @@ class MatchResult:
         return float(self.w1_per_seed.mean())
 
     @cached_property
+    def binned_per_seed(self) -> NDArray[np.float64]:
+        """The paper's W1, on the bins of z."""
+        return self._of_seeds(lambda rows: binned_w1(rows, self.values, self.frame.bins))
+
+    @property
+    def binned(self) -> float:
+        """Mean over seeds of the paper's W1."""
+        return float(self.binned_per_seed.mean())
+
+    @cached_property
+    def marginal(self) -> NDArray[np.float64]:
+        """Mean over seeds of every feature's own W1, in its own units, ``(d,)``."""
+        found: NDArray[np.float64] = self._of_seeds(lambda rows: marginal_w1(rows, self.values)).mean(axis=0)
+        return found
+
+    @cached_property
+    def played_per_seed(self) -> NDArray[np.float64]:
+        """The part of the target's steps that each seed's rollouts lasted, from 0 to 1."""
+        wanted = min(len(self.target.values(self.frame)), self.frame.horizon)
+        shares: NDArray[np.float64] = np.minimum(self.lengths / wanted, 1.0).mean(axis=1)
+        return shares
+
+    @property
+    def played(self) -> float:
+        """Mean over seeds of that: p."""
+        return float(self.played_per_seed.mean())
+
+    @cached_property
+    def charged_per_seed(self) -> NDArray[np.float64]:
+        """W1 with the time charged that was not played, ``p w1 + (1 - p) R``."""
+        return charged(self.w1_per_seed, self.played_per_seed, self.spread)
+
+    @property
+    def charged(self) -> float:
+        """Mean over seeds of that."""
+        return float(self.charged_per_seed.mean())
+
+    @cached_property
     def energy_per_seed(self) -> NDArray[np.float64]:
-        """Energy distance on the same bins."""
-        frame = self.frame
-        goal, mass = frame.bins.joint(self.values)
-        found = [frame.bins.joint(self.pooled(k)) for k in range(len(self.seeds))]
-        return np.array([energy_distance(points, goal, weights, mass) for points, weights in found])
+        """Energy distance, exact in one dimension, between joint cells in several."""
+        if self.frame.bins.dimensions == 1:
+            return self._of_seeds(lambda rows: energy_distance(rows, self.values))
+        bins = self.frame.bins
+        goal, mass = np.unique(bins.cells(self.values), axis=0, return_counts=True)
+
+        def energy(rows: Array) -> float:
+            points, weights = np.unique(bins.cells(rows), axis=0, return_counts=True)
+            unit = bins.widths / self.spread
+            return energy_distance(points * unit, goal * unit, weights, mass)
+
+        return self._of_seeds(energy)
 
     @property
     def energy(self) -> float:
         """Mean over seeds of the energy distance."""
         return float(self.energy_per_seed.mean())
 
+    def _of_seeds(self, distance: Callable[[Array], Any]) -> NDArray[np.float64]:
+        return np.array([distance(self.pooled(k)) for k in range(len(self.seeds))])
+
     @cached_property
     def beyond(self) -> float:
-        """Part of the rollouts' steps that lie beyond all bins; W1 and energy count them in the last one."""
+        """Part of the rollouts' steps that lie beyond all bins; the paper's W1 counts them in the last one."""
         rows = np.concatenate([self.pooled(k) for k in range(len(self.seeds))])
         bins = self.frame.bins
         return float(((rows < bins.low) | (rows > bins.high)).any(axis=1).mean())
@@ -101,10 +159,16 @@ class MatchResult:
 
     @cached_property
     def error_per_seed(self) -> NDArray[np.float64]:
-        """What the target asks to be small: W1, or the distance of the mean total or of the mean last value."""
+        """What the target asks to be small: W1, or how far each rollout's total or last value is, on average."""
         if self.target.matches == "distribution":
             return self.w1_per_seed
-        distances: NDArray[np.float64] = np.linalg.norm(self.reached.mean(axis=1) - self.wanted, axis=1)
+        missed: NDArray[np.float64] = self.misses.mean(axis=1)
+        return missed
+
+    @cached_property
+    def misses(self) -> NDArray[np.float64]:
+        """How far every rollout's total or last value is from the target's, ``(K, E)``."""
+        distances: NDArray[np.float64] = np.linalg.norm(self.reached - self.wanted, axis=2)
         return distances
 
     @property
@@ -113,24 +177,31 @@ class MatchResult:
         return float(self.error_per_seed.mean())
 
     def __repr__(self) -> str:
-        reference = "" if self.reference is None else f", reference {self.reference:.3f}"
+        mixture = "" if self.mixture is None else f", episode mixture {self.mixture.w1:.3f}"
         measure = "w1" if self.target.matches == "distribution" else "error"
         return (
-            f"MatchResult({self.target.name}: {measure} {self.error:.3f}{reference}, return {self.returns.mean():.0f}, "
-            f"{self.returns.size} rollouts, {self.conditioning})"
+            f"MatchResult({self.target.name}: {measure} {self.error:.3f}{mixture}, played {self.played:.0%}, "
+            f"return {self.returns.mean():.0f}, {self.returns.size} rollouts, {self.conditioning})"
         )
 
     def as_json(self) -> dict[str, Any]:
         """The numbers, in built-in types; of the rollouts there are means."""
+        matched = self.target.matches == "distribution"
         return {
             "name": self.target.name,
             "w1": self.w1,
             "w1_per_seed": self.w1_per_seed.tolist(),
+            "w1_of_each_feature": self.marginal.tolist(),
+            "w1_binned": self.binned,
+            "played": self.played,
+            "w1_charged": self.charged if matched else None,
+            "spread": self.spread.tolist(),
             "energy": self.energy,
             "error": self.error,
+            "error_std": float((self.w1_per_seed if matched else self.misses).std()),
             "return_mean": float(self.returns.mean()),
             "length_mean": float(self.lengths.mean()),
-            "reference": self.reference,
+            "mixture": None if self.mixture is None else self.mixture.w1,
             "outside": self.outside,
             "beyond": self.beyond,
         }
@@ -140,11 +211,12 @@ class MatchResult:
         """Target and rollouts as arrays to draw."""
         distributions = self.target.matches == "distribution"
         pooled = [self.pooled(k) for k in range(len(self.seeds))]
-        reference = "" if self.reference is None else f" (episode mixture {self.reference:.2f})"
+        mixture = "" if self.mixture is None else f" (episode mixture {self.mixture.w1:.2f})"
+        played = f", {self.played:.0%} played" if self.played < 1 else ""
         names = self.frame.feature.names(self.frame.bins.dimensions)
         return MatchPicture(
             self.target.name,
-            (f"W1 {self.w1:.2f}" if distributions else f"error {self.error:.4g}") + reference,
+            (f"W1 {self.w1:.2f}" if distributions else f"error {self.error:.4g}") + mixture + played,
             [WHOLE.get(self.target.matches, "") + name.replace("_", " ") for name in names],
             self.seeds,
             step_histograms(self.frame, self.values, pooled)
@@ -163,7 +235,7 @@ class MatchResult:
             self.frame,
             self.values,
             phi,
-            lambda steps: w1(phi[:steps], self.values, self.frame),
+            lambda steps: exact_w1(phi[:steps], self.values, self.frame.bins, self.spread),
             task=task,
             heading=which if task is None else f"{task.name}, {which}",
             terminated=self.example.terminated,
@@ -203,16 +275,6 @@ class MatchResult:
         if self.replay is None:
             raise HimatchError("this result does not say where it was rolled out; film those of policy.match")
         return self.replay.open(form.robot)
-
-
-def w1(rows: Array, values: Array, frame: Frame) -> float:
-    """W1 between the histograms of two samples ``(n, d)``: on bins in one dimension, over occupied cells in several."""
-    bins = frame.bins
-    if bins.dimensions == 1:
-        return float(wasserstein_bins(bins.histogram(rows), bins.histogram(values), bins.widths)[0])
-    points, weights = bins.joint(rows)
-    goal, mass = bins.joint(values)
-    return wasserstein_joint(points, goal, weights, mass)
 
 
 def _of_whole(matches: str, phi: Array) -> NDArray[np.float64]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from himatch._runtime.files import entry
 from himatch.errors import HimatchError
@@ -58,16 +57,8 @@ def choose_seed(policy: Policy, feature: str | None = None, progress: Progress |
 
 def training_targets(reference: EpisodeReference) -> list[Samples]:
     """Some training episodes as targets, as far as a run folder holds them."""
-    shown = {episode: episode_values(reference, episode) for episode in some_episodes(reference)}
+    shown = {episode: reference.episode(episode) for episode in some_episodes(reference)}
     return [Samples(values, f"training episode {episode}", len(values)) for episode, values in shown.items()]
-
-
-def episode_values(reference: EpisodeReference, episode: int) -> NDArray[np.float32]:
-    """The feature of an episode, step by step, ``(T, d)``: the centres of its bins."""
-    end = int(reference.lengths[: episode + 1].sum())
-    indices = reference.indices[end - int(reference.lengths[episode]) : end]
-    bins = reference.frame.bins
-    return bins.centers[np.arange(bins.dimensions), indices].astype(np.float32)
 
 
 def _by_loss(policy: Policy) -> Choice:

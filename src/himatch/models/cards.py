@@ -62,7 +62,7 @@ def read_card(folder: Path) -> ModelCard:
         group = entry(found, str, where, "targets", i, "group")
         for name in mixtures:
             if name in (group, "total"):
-                mixtures[name].append(entry(found, float, where, "targets", i, "reference"))
+                mixtures[name].append(entry(found, float, where, "targets", i, "mixture"))
     return ModelCard(
         name=folder.name,
         method=entry(run, str, where, "method", "name"),

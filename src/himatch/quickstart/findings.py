@@ -32,9 +32,9 @@ class Findings:
 
     def mixture(self, target: int) -> float:
         """W1 of the episode mixture."""
-        reference = next(iter(self.results.values()))[target].reference
-        assert reference is not None
-        return reference
+        mixture = next(iter(self.results.values()))[target].mixture
+        assert mixture is not None
+        return mixture.w1
 
     def held_out_mean(self, name: str) -> float:
         """A policy's mean W1 over the held-out episodes."""

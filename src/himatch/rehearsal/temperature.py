@@ -39,7 +39,10 @@ def training_scores(
     threads: int = 0,
     progress: Progress | None = None,
 ) -> dict[float, list[float]]:
-    """Mean W1 of every seed to the targets at each temperature; without a Gaussian head there is one."""
+    """Mean charged W1 of every seed to the targets at each temperature; without a Gaussian head there is one.
+
+    Charged: noise that topples a robot is no better for what it did until then.
+    """
     before = policy.temperature
     tried = TEMPERATURES if policy.agent.policy.stochastic else (before,)
     scores: dict[float, list[float]] = {}
@@ -49,7 +52,7 @@ def training_scores(
             results = policy.match_all(
                 targets, episodes=ROLLOUTS, feature=feature, seed=START, threads=threads, progress=part
             )
-            scores[policy.temperature] = np.mean([result.w1_per_seed for result in results], axis=0).tolist()
+            scores[policy.temperature] = np.mean([result.charged_per_seed for result in results], axis=0).tolist()
     finally:
         policy.temperature = before
     return scores
@@ -57,7 +60,7 @@ def training_scores(
 
 def rule(targets: Sequence[Target]) -> str:
     """What :func:`training_scores` are, in words."""
-    return f"mean W1 to {len(targets)} training episodes, {ROLLOUTS} rollouts each"
+    return f"mean charged W1 to {len(targets)} training episodes, {ROLLOUTS} rollouts each"
 
 
 def best_temperature(scores: dict[float, list[float]]) -> float:

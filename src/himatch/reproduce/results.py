@@ -24,6 +24,8 @@ _USUAL_DECIMALS = 6
 class TargetScore:
     """One target: lists are per seed, means over the rollouts of that seed.
 
+    ``w1`` is the paper's, on the bins of z; ``exact`` that of the values themselves. ``played`` is the part of the
+    target's steps that rollouts lasted; results from before it was measured have none.
     ``histograms`` hold bin edges per dimension, and the target's and the rollouts' shares (all seeds pooled): lists of
     ``bins`` numbers in one dimension, lists of lists in two.
     """
@@ -36,8 +38,12 @@ class TargetScore:
     lengths: list[float]
     target_return: float | None = None
     reference: float | None = None
-    """W1 of the episode mixture."""
+    """The paper's W1 of the episode mixture."""
     outside: float = 0.0
+    played: list[float] = field(default_factory=list)
+    exact: list[float] = field(default_factory=list)
+    spread: list[float] = field(default_factory=list)
+    """The 1 to 99 % range of every feature in training."""
     shift: float | None = None
     """By how many bin widths the target was moved (suite ``shift``)."""
     ordering: str | None = None

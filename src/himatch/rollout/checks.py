@@ -7,7 +7,7 @@ from himatch.methods.batch import Dims
 from himatch.runs.run import Run
 from himatch.targets import EpisodeReference, Mixture, Target, checked_values
 
-NOTED = 0.05  # part of the rollouts beyond all bins, or of a target beyond all data, that is worth a warning
+NOTED = 0.05  # part of a target beyond all data that is worth a warning
 
 
 def check_target(run: Run, dims: Dims, target: Target) -> None:
@@ -36,8 +36,7 @@ def note_outside(target: Target, mixture: Mixture | None, reference: EpisodeRefe
         ranges = ", ".join(f"{low:.3g} to {high:.3g}" for low, high in zip(bins.low, bins.high, strict=True))
         remedy = f"they have {reference.frame.feature.name} from {ranges}"
         if mixture is not None:
-            away = "what lies beyond all bins in the last"
-            remedy += f", and the nearest mixture of them is {mixture.w1:.3g} away (W1, {away})"
+            remedy += f", and the nearest mixture of them is {mixture.w1:.3g} away (W1)"
     else:
         what = f"{target.name} lies beyond every training episode"
         reached = reference.totals if target.matches == "return" else reference.finals

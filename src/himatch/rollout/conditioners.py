@@ -101,15 +101,12 @@ class Remaining(Conditioner):
 def plan(target: Target, reference: EpisodeReference, statistic: Statistic, steps: int) -> Float[Array, "{steps} k"]:
     """The z table of ``planned``: the mixture's episodes in turn, each with its own z_t."""
     parts = reference.schedule(target, steps)
-    bins, starts = reference.frame.bins, np.concatenate([[0], np.cumsum(reference.lengths)])
     shares = apportion([share for _, share in parts], steps)
     ends = np.cumsum(shares)
     rows: list[Array] = []
     for (episode, _), end, share in zip(parts, ends, shares, strict=True):
         clock = np.arange(end - share, end)
-        indices = reference.indices[starts[episode] : starts[episode + 1]]
-        centres = np.array(bins.low) + (indices + 0.5) * bins.widths
-        z = statistic.of_values(centres.astype(np.float32))
+        z = statistic.of_values(reference.episode(episode))
         rows.append(z[np.minimum(clock, len(z) - 1)])
     return np.concatenate(rows)
 

@@ -16,12 +16,12 @@ from himatch.tasks import Task
 
 
 def write_references(folder: RunFolder, references: Iterable[EpisodeReference]) -> None:
-    """Write bin indices (a byte a step), lengths, totals and last values of every feature."""
+    """Write values, lengths, totals and last values of every feature."""
     tensors: dict[str, Tensor] = {}
     for reference in references:
         bins, name = reference.frame.bins, reference.frame.feature.name
         tensors |= {
-            f"{name}/indices": torch.from_numpy(reference.indices).to(torch.uint8 if bins.count < 256 else torch.int16),
+            f"{name}/values": torch.from_numpy(reference.values),
             f"{name}/lengths": torch.from_numpy(reference.lengths),
             f"{name}/totals": torch.from_numpy(reference.totals),
             f"{name}/finals": torch.from_numpy(reference.finals),
@@ -35,7 +35,7 @@ def read_reference(folder: RunFolder, name: str, task: Task) -> EpisodeReference
     """What a run folder holds about one feature."""
     feature = resolve_feature(name, task)
     tensors = folder.episodes()
-    if f"{name}/indices" not in tensors:
+    if f"{name}/values" not in tensors:
         known = ", ".join(_features(tensors))
         raise HimatchError(
             f"{folder} holds nothing about the feature {name!r} (only {known}); with the training data at hand, "
@@ -45,8 +45,8 @@ def read_reference(folder: RunFolder, name: str, task: Task) -> EpisodeReference
     low, high = part["range"].tolist()
     count, horizon = part["shape"].tolist()
     frame = Frame(feature, Bins(tuple(low), tuple(high), count), horizon)
-    indices = part["indices"].to(torch.int16).numpy()
-    return EpisodeReference(frame, indices, part["lengths"].numpy(), part["totals"].numpy(), part["finals"].numpy())
+    values = part["values"].float().numpy()
+    return EpisodeReference(frame, values, part["lengths"].numpy(), part["totals"].numpy(), part["finals"].numpy())
 
 
 def referenced_features(folder: RunFolder) -> list[str]:
@@ -59,16 +59,19 @@ def _features(tensors: Iterable[str]) -> list[str]:
 
 
 def thin_references(folder: RunFolder, out: RunFolder, kept: int) -> None:
-    """Write ``kept`` of a run's episodes, evenly spaced, into another folder; all of them if there are no more."""
+    """Write ``kept`` of a run's episodes, evenly spaced, into another folder; all of them if there are no more.
+
+    Their values go in half precision, as the weights of a bundle do.
+    """
     tensors = folder.episodes()
     thinned = dict(tensors)
     for key in tensors:
         name, _, what = key.rpartition("/")
         lengths = tensors[f"{name}/lengths"]
         chosen = torch.linspace(0, len(lengths) - 1, min(kept, len(lengths))).round().long()
-        if what == "indices":
+        if what == "values":
             owner = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
-            thinned[key] = tensors[key][torch.isin(owner, chosen)]
+            thinned[key] = tensors[key][torch.isin(owner, chosen)].half()
         elif what in ("lengths", "totals", "finals"):
             thinned[key] = tensors[key][chosen]
     out.write_episodes(thinned)

@@ -12,6 +12,7 @@ from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.errors import DataError, HimatchError
 
 PAPER_BINS = 31  # Table dt_hyper
+_FARTHEST = 2.0**62  # cells from the range; further than that, integers end
 MOST_BINS = int(np.iinfo(np.int16).max)  # indices are kept for every step of the data
 
 
@@ -19,7 +20,8 @@ MOST_BINS = int(np.iinfo(np.int16).max)  # indices are kept for every step of th
 class Bins:
     """``count`` equal bins from ``low`` to ``high`` in each of ``d`` feature dimensions.
 
-    Values outside the range fall into the end bins, everywhere: in relabelling, in targets and in metrics.
+    Values outside the range fall into the end bins of every z and of the paper's W1. Distances that must tell how far
+    outside use :meth:`cells`, which go on beyond the range.
     """
 
     low: tuple[float, ...]
@@ -103,6 +105,15 @@ class Bins:
         indices = self.indices(phi)
         counts = [np.bincount(column, minlength=self.count) for column in indices.T]
         return np.asarray(counts, dtype=np.float64) / len(indices)
+
+    @shaped
+    def cells(self, phi: ArrayLike) -> Int[NDArray[np.int64], "T d"]:
+        """Bin of every value where bins of the same widths go on beyond the range: below 0, and from ``count`` on."""
+        clipped = self.indices(phi)
+        values = np.asarray(phi, dtype=np.float64)
+        beyond = np.floor((values - np.array(self.low)) / self.widths)
+        outside = (values < np.array(self.low)) | (values > np.array(self.high))
+        return np.where(outside, np.clip(beyond, -_FARTHEST, _FARTHEST).astype(np.int64), clipped)
 
     @shaped
     def joint(self, phi: ArrayLike) -> tuple[Float[Array64, "n d"], Float[Array64, " n"]]:

@@ -9,25 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import block_diag, csr_array, hstack, vstack
 
 from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.data import TrajectoryDataset
-from himatch.divergences import wasserstein_bins, wasserstein_joint
+from himatch.divergences import wasserstein_bins, wasserstein_cells, wasserstein_samples
 from himatch.errors import HimatchError, TargetError
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Feature, of_each, resolve_feature
 from himatch.targets.like import TargetLike, as_target
+from himatch.targets.mixture import nearest_joint_mixture, nearest_mixture
 from himatch.targets.target import Frame, Target
-from himatch.types import Trajectory
+from himatch.types import Array, Trajectory
 
 NO_WEIGHT = 1e-9
 FOLLOWED = 0.9  # of an episode that ends early: what comes after leads to its end
 DEADLINES = 20  # times by which parts of a schedule can be due
+TAILS = (0.01, 0.99)  # a feature's spread lies between these quantiles of its training values
 WHEN = 20  # of a target in time, the times that are distinguished: less is noise
 
 
@@ -55,22 +56,24 @@ class Nearest:
 class Mixture:
     """The convex mixture of training episodes nearest to a target.
 
-    ``weights`` maps episodes to their share of time; ``w1`` is the distance that remains, joint for several features.
+    ``weights`` maps episodes to their share of time; ``w1`` is the distance that remains, as rollouts are measured:
+    exact, joint for several features. ``binned`` is the paper's, on the bins of z.
     """
 
     weights: dict[int, float]
     w1: float
+    binned: float
 
 
 class EpisodeReference:
-    """What targets need to know about a set of training episodes: bin indices, sums and last values.
+    """What targets need to know about a set of training episodes: feature values, sums and last values.
 
     Parameters
     ----------
     frame
         The matched feature, its bins and the horizon.
-    indices
-        Bin indices of all steps, episode after episode.
+    values
+        The feature at all steps, episode after episode.
     lengths
         Steps of every episode.
     totals, finals
@@ -81,21 +84,37 @@ class EpisodeReference:
     def __init__(
         self,
         frame: Frame,
-        indices: Int[NDArray[np.int16], "steps d"],
+        values: Float[Array, "steps d"],
         lengths: Int[NDArray[np.int64], " E"],
         totals: Float[Array64, "E d"],
         finals: Float[Array64, "E d"],
     ) -> None:
-        self.frame, self.indices, self.lengths = frame, indices, lengths
+        self.frame, self.values, self.lengths = frame, values, lengths
         self.totals, self.finals = totals, finals
         bins = frame.bins
         self.histograms = np.zeros((len(lengths), bins.dimensions, bins.count))
-        episode = np.repeat(np.arange(len(lengths)), lengths)
+        indices, episode = bins.indices(values), np.repeat(np.arange(len(lengths)), lengths)
         for dimension in range(bins.dimensions):
             flat = episode * bins.count + indices[:, dimension]
             counts = np.bincount(flat, minlength=len(lengths) * bins.count)
             self.histograms[:, dimension] = counts.reshape(len(lengths), bins.count)
         self.histograms /= np.asarray(lengths)[:, None, None]
+
+    @cached_property
+    @shaped
+    def spread(self) -> Float[Array64, " d"]:
+        """From the 1 to the 99 % quantile of every feature: the unit of joint distances, and R of time not played."""
+        if not len(self.values):
+            return np.array(self.frame.bins.high) - np.array(self.frame.bins.low)
+        low, high = np.quantile(self.values, TAILS, axis=0).astype(np.float64)
+        whole = np.ptp(self.values, axis=0).astype(np.float64)
+        found: Array64 = np.where(high > low, high - low, np.where(whole > 0, whole, 1.0))
+        return found
+
+    def episode(self, number: int) -> Float[Array, "T d"]:
+        """The feature of one episode, step by step."""
+        end = int(self.lengths[: number + 1].sum())
+        return self.values[end - int(self.lengths[number]) : end]
 
     @classmethod
     def of(
@@ -116,26 +135,26 @@ class EpisodeReference:
                     f"which feature {feature!r} is says a dataset's task; hand over a dataset in place of mere episodes"
                 )
             feature = resolve_feature(feature, task)
-        values = list(of_each(feature, episodes))
-        if not values:
+        found = list(of_each(feature, episodes))
+        if not found:
             raise HimatchError("a reference needs at least one training episode")
-        fitted = bins or Bins.fit(values)
-        lengths = np.array([len(phi) for phi in values], dtype=np.int64)
+        fitted = bins or Bins.fit(found)
+        lengths = np.array([len(phi) for phi in found], dtype=np.int64)
         least = 1 if task is None else task.horizon
         frame = Frame(feature, fitted, horizon or max(least, int(lengths.max())))
         return cls(
             frame,
-            np.concatenate([fitted.indices(phi) for phi in values]),
+            np.concatenate(found, dtype=np.float32),
             lengths,
-            np.array([phi.sum(axis=0, dtype=np.float64) for phi in values]),
-            np.array([phi[-1] for phi in values], dtype=np.float64),
+            np.array([phi.sum(axis=0, dtype=np.float64) for phi in found]),
+            np.array([phi[-1] for phi in found], dtype=np.float64),
         )
 
     @classmethod
     def empty(cls, frame: Frame) -> EpisodeReference:
         """No episodes at all: of a policy whose training data nobody has. Nothing is inside, nothing is near."""
         none = np.zeros((0, frame.bins.dimensions))
-        return cls(frame, none.astype(np.int16), np.zeros(0, np.int64), none, none)
+        return cls(frame, none.astype(np.float32), np.zeros(0, np.int64), none, none)
 
     def support(self, target: TargetLike) -> Support:
         """Whether the data covers the target."""
@@ -179,18 +198,33 @@ class EpisodeReference:
         return Nearest(episode, float(distances[episode]))
 
     def mixture(self, target: TargetLike) -> Mixture:
-        """The nearest convex mixture of episodes, by linear programming (HiGHS) on the marginals."""
+        """The nearest convex mixture of episodes, by linear programming (HiGHS)."""
         target = as_target(target)
         self._check_mixable(target)
-        wanted = target.histogram(self.frame)
-        weights = nearest_mixture(self.histograms, wanted, self.frame.bins.widths)
+        weights = self._weights(target)
         chosen = np.flatnonzero(weights > NO_WEIGHT)
         shares = weights[chosen] / weights[chosen].sum()
+        rows = np.concatenate([self.episode(int(episode)) for episode in chosen])
+        mass = np.repeat(shares / self.lengths[chosen], self.lengths[chosen])
+        values, bins = target.compared(self.frame), self.frame.bins
+        if bins.dimensions == 1:
+            exact = wasserstein_samples(rows, values, mass)
+        else:
+            exact = wasserstein_cells(bins.cells(rows), bins.cells(values), bins.widths / self.spread, mass)
         found = {int(episode): float(share) for episode, share in zip(chosen, shares, strict=True)}
-        if self.frame.bins.dimensions == 1:
-            mixed = np.einsum("e,edb->db", shares, self.histograms[chosen])
-            return Mixture(found, float(wasserstein_bins(mixed, wanted, self.frame.bins.widths)[0]))
-        return Mixture(found, self._joint_distance(chosen, shares, target))
+        return Mixture(found, exact, self._binned_distance(chosen, shares, rows, mass, target))
+
+    @shaped
+    def _weights(self, target: Target, due: Float[Array64, " E"] | None = None) -> Float[Array64, " E"]:
+        bins = self.frame.bins
+        if bins.dimensions == 1:
+            return nearest_mixture(self.histograms[:, 0], target.histogram(self.frame)[0], float(bins.widths[0]), due)
+        wanted = bins.cells(target.compared(self.frame))
+        return nearest_joint_mixture(self._cells, self.lengths, wanted, bins.widths / self.spread, due)
+
+    @cached_property
+    def _cells(self) -> NDArray[np.int64]:
+        return self.frame.bins.cells(self.values)
 
     def schedule(self, target: Target, steps: int) -> list[tuple[int, float]]:
         """The nearest mixture that can be played in ``steps`` steps: episodes and their shares of time, in order.
@@ -205,7 +239,7 @@ class EpisodeReference:
         ends = np.where(self.lengths < steps, FOLLOWED * self.lengths, steps)
         due = np.floor(DEADLINES * ends / ends.max()) / DEADLINES
         due[ends == ends.max()] = 1.0
-        weights = nearest_mixture(self.histograms, target.histogram(self.frame), self.frame.bins.widths, due)
+        weights = self._weights(target, due)
         chosen = np.flatnonzero(weights > NO_WEIGHT)
         speed = self.totals.sum(axis=1) / self.lengths
         when = np.round(WHEN * self._when(chosen, weights[chosen], target)) if target.in_time else np.zeros(len(chosen))
@@ -241,53 +275,18 @@ class EpisodeReference:
                 f"no training episodes are known to compare {target.name} with (himatch import --data SOURCE)"
             )
 
-    @shaped
-    def _joint_distance(
-        self, episodes: Int[NDArray[np.int64], " n"], shares: Float[Array64, " n"], target: Target
+    def _binned_distance(
+        self,
+        chosen: NDArray[np.int64],
+        shares: Float[Array64, " n"],
+        rows: Float[Array, "m d"],
+        mass: Float[Array64, " m"],
+        target: Target,
     ) -> float:
-        starts = np.concatenate([[0], np.cumsum(self.lengths)])
-        rows = np.concatenate([np.arange(starts[e], starts[e + 1]) for e in episodes])
-        weights = np.repeat(shares / self.lengths[episodes], self.lengths[episodes])
-        cells, inverse = np.unique(self.indices[rows], axis=0, return_inverse=True)
+        """The paper's W1 of the mixture."""
         bins = self.frame.bins
-        points = np.array(bins.low) + (cells + 0.5) * bins.widths
-        mass = np.bincount(inverse.ravel(), weights=weights, minlength=len(cells))
-        target_points, target_mass = bins.joint(target.compared(self.frame))
-        return wasserstein_joint(points, target_points, mass, target_mass)
-
-
-@shaped
-def nearest_mixture(
-    histograms: Float[Array64, "E d bins"],
-    wanted: Float[Array64, "d bins"],
-    widths: Float[Array64, " d"],
-    due: Float[Array64, " E"] | None = None,
-) -> Float[Array64, " E"]:
-    """Weights of the mixture of histograms nearest to the wanted one in summed W1.
-
-    Minimise ``sum_j width_j u_j`` over weights w and slacks u, with ``u >= |F w - f|``, ``w >= 0``, ``sum w = 1``,
-    where F holds cumulative distributions. Given when every episode is ``due``, a part of one, episodes that are due by
-    then weigh no more than that together.
-    """
-    episodes, dimensions, bins = histograms.shape
-    # The last cumulative value is one for everybody.
-    cumulative = csr_array(np.cumsum(histograms, axis=2)[:, :, :-1].reshape(episodes, -1).T)
-    goal = np.cumsum(wanted, axis=1)[:, :-1].ravel()
-    slack = block_diag([csr_array(np.eye(bins - 1))] * dimensions) if bins > 1 else csr_array((0, 0))
-    cost = np.concatenate([np.zeros(episodes), np.repeat(widths, bins - 1)])
-    times = np.unique(due[due < 1.0]) if due is not None else np.zeros(0)
-    early = csr_array((due <= times[:, None]) if due is not None else np.zeros((0, episodes)), dtype=np.float64)
-    unconcerned = csr_array((len(times), slack.shape[1]))
-    solution = linprog(
-        cost,
-        A_ub=vstack([hstack([cumulative, -slack]), hstack([-cumulative, -slack]), hstack([early, unconcerned])]),
-        b_ub=np.concatenate([goal, -goal, times]),
-        A_eq=np.concatenate([np.ones(episodes), np.zeros(dimensions * (bins - 1))])[None, :],
-        b_eq=[1.0],
-        bounds=(0, None),
-        method="highs",
-    )
-    if solution.status != 0:
-        raise HimatchError(f"the linear program for the nearest mixture failed: {solution.message}")
-    weights: Array64 = np.maximum(solution.x[:episodes], 0.0)
-    return weights
+        if bins.dimensions == 1:
+            mixed = np.einsum("e,eb->b", shares, self.histograms[chosen, 0])
+            return float(wasserstein_bins(mixed, target.histogram(self.frame)[0], bins.widths[0]))
+        values = target.compared(self.frame)
+        return wasserstein_cells(bins.indices(rows), bins.indices(values), bins.widths, mass)
