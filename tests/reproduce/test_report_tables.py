@@ -301,3 +301,21 @@ def test_tasks_of_the_users_own_get_columns() -> None:
 def test_no_results_no_tables() -> None:
     assert build_tables([]) == []
     assert build_tables([job("elsewhere", "hopper", "DT", "x_velocity", synthetic())]) == []
+
+
+def test_a_table_says_how_much_was_played_where_that_was_measured() -> None:
+    """Half of the time in one task and all of it in the other; the rest costs the spread."""
+    jobs = []
+    for task, played in (("hopper", 0.5), ("halfcheetah", 1.0)):
+        result = job("xvel", task, "DT", "x_velocity", held_out(), seeds=(0, 1))
+        measured = [replace(t, played=[played] * 2, exact=[0.2, 0.4], spread=[4.0]) for t in result.targets]
+        jobs.append(replace(result, targets=measured))
+    (table,) = build_tables(jobs)
+    assert wording.played(cell_of(table, "DT", "hopper/total")) == "50%, charged 2.150"
+    assert wording.played(cell_of(table, "DT", "halfcheetah/total")) == "100%, charged 0.300"
+    assert wording.played(cell_of(table, "DT", "average")) == "75%, charged 1.225"
+    before = job("xvel", "walker2d", "DT", "x_velocity", held_out())
+    (table,) = build_tables([*jobs, before])
+    assert (
+        wording.played(cell_of(table, "DT", "walker2d/total")) == wording.played(cell_of(table, "DT", "average")) == ""
+    )

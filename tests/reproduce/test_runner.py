@@ -222,7 +222,7 @@ def test_another_head(tiny: None, cache: str, tmp_path: Path, monkeypatch: pytes
     training = [result.provenance["training"] for result in read_results([tmp_path])]
     assert [facts["head"] for facts in training] == ["gaussian"] * 2
     for facts in training:
-        assert facts["chosen_by"] == "x_velocity, mean W1 to 3 training episodes, 1 rollouts each"
+        assert facts["chosen_by"] == "x_velocity, mean charged W1 to 3 training episodes, 1 rollouts each"
         assert sorted(facts["tried"]) == ["0.5", "1"]
         assert facts["tried"][f"{facts['temperature']:g}"] == min(facts["tried"].values())
 

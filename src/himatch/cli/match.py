@@ -222,10 +222,7 @@ def distribution_lines(result: MatchResult) -> Iterator[str]:
         names = result.frame.feature.names(len(result.spread))
         parts = zip(names, result.marginal, result.spread, strict=True)
         yield "of each: " + ", ".join(f"{name} {w1:.3g} (spread {spread:.3g})" for name, w1, spread in parts)
-    yield (
-        f"played {result.played:.0%} of the target's steps   W1 with the rest charged {result.charged:.3f}   "
-        f"W1 as the paper bins it {result.binned:.3f}"
-    )
+    yield f"played {result.played:.0%}   charged W1 {result.charged:.3f}   on the paper's bins {result.binned:.3f}"
 
 
 @contextmanager

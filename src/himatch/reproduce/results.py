@@ -111,6 +111,13 @@ class JobResult:
         return [t.w1 for t in self.targets]
 
 
+def charged_scores(target: TargetScore) -> list[float]:
+    """``p W1 + (1 - p) R`` of every seed, of one feature: the exact W1, and R for what was not played."""
+    if len(target.spread) != 1:
+        return []
+    return [p * w1 + (1 - p) * target.spread[0] for p, w1 in zip(target.played, target.exact, strict=True)]
+
+
 def file_name(*parts: str, kept: str = "-_.") -> str:
     """Parts in a name that file systems take: letters, digits and what is ``kept``."""
     return "".join(c if c.isalnum() or c in kept else "_" for c in "-".join(parts))

@@ -105,7 +105,8 @@ class EpisodeReference:
     def spread(self) -> Float[Array64, " d"]:
         """From the 1 to the 99 % quantile of every feature: the unit of joint distances, and R of time not played."""
         if not len(self.values):
-            return np.array(self.frame.bins.high) - np.array(self.frame.bins.low)
+            whole_range: Array64 = np.array(self.frame.bins.high) - np.array(self.frame.bins.low)
+            return whole_range
         low, high = np.quantile(self.values, TAILS, axis=0).astype(np.float64)
         whole = np.ptp(self.values, axis=0).astype(np.float64)
         found: Array64 = np.where(high > low, high - low, np.where(whole > 0, whole, 1.0))

@@ -16,8 +16,9 @@ from himatch.reproduce.report.verdicts import Finding, Side, counted
 from himatch.reproduce.specification import display_name
 
 READING = (
-    "Each method has up to three lines: mean ± standard deviation over targets and seeds (averages: the mean's 95 % "
-    "bootstrap interval), the best of a column in bold; the interquartile mean with its interval; and the paper's "
+    "Each method has up to four lines: mean ± standard deviation over targets and seeds (averages: the mean's 95 % "
+    "bootstrap interval), the best of a column in bold; the interquartile mean with its interval; the part of the "
+    "target's steps that was played and the W1 that charges the rest; and the paper's "
     "figure with the ratio ours / paper. *Episode mixture* is the nearest mixture of whole training episodes: what "
     "time-sharing them would reach."
 )

@@ -113,7 +113,8 @@ def _ours(cell: Cell, table: ResultTable) -> str:
 
 
 def _middle(cell: Cell, table: ResultTable) -> str:
-    parts = (wording.middle(cell, table), cell.normalized is not None and f"D4RL score {wording.score(cell)}")
+    lasted = cell.played is not None and f"played {wording.played(cell)}"
+    parts = (wording.middle(cell, table), lasted, cell.normalized is not None and f"D4RL score {wording.score(cell)}")
     return "".join(f'<span class="q">{part}</span>' for part in parts if part)
 
 

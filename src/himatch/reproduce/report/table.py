@@ -26,6 +26,10 @@ class Cell:
     normalized: float | None = None
     """D4RL's score of a return: 0 for a random policy, 100 for an expert."""
     best: bool = False
+    played: float | None = None
+    """The part of the targets' steps that rollouts lasted, on average; results from before it was measured lack it."""
+    charged: float | None = None
+    """The exact W1 with the time charged that was not played, of one feature."""
     reference: Summary | None = None
     """Of the very targets and data of ours: what the episode mixture reaches, or the held-out returns."""
 

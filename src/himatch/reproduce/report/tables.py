@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from himatch.reproduce.paper import PaperFigure
 from himatch.reproduce.report.captions import caption_of, data_hash, missing_note
 from himatch.reproduce.report.rows import RowKey, gather_rows, main_budget
 from himatch.reproduce.report.table import HELD_OUT, MIXTURE, Cell, ResultRow, ResultTable
-from himatch.reproduce.results import JobResult, TargetScore
+from himatch.reproduce.results import JobResult, TargetScore, charged_scores
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import AVERAGE, Suite, TableColumn, TableLayout
 from himatch.reproduce.suites import TABLES
@@ -63,7 +63,10 @@ def _method_row(
     for column in columns:
         ours = _ours(jobs, column, layout)
         published, normalized = _papers(method, column, layout), _normalized(ours, column, layout)
-        cells.append(Cell(ours, published, normalized, reference=_reference(jobs, column, layout)))
+        played = _mean(jobs, column, lambda target: target.played)
+        cost = _mean(jobs, column, charged_scores) if layout.measure == "w1" else None
+        below = _reference(jobs, column, layout)
+        cells.append(Cell(ours, published, normalized, played=played, charged=cost, reference=below))
     return ResultRow(name, "method", tuple(cells), jobs, method, key)
 
 
@@ -80,6 +83,19 @@ def _scores(job: JobResult, group: str, layout: TableLayout) -> list[list[float]
     targets = [target for target in job.targets if target.belongs_to(group)]
     scores = [target.returns if layout.measure == "return" else target.w1 for target in targets]
     return [score for score in scores if score]  # without rewards there are no returns
+
+
+def _mean(
+    jobs: Mapping[str, JobResult], column: TableColumn, of: Callable[[TargetScore], Sequence[float]]
+) -> float | None:
+    """The mean over targets and seeds, then over the parts of a column; nothing where a result does not say."""
+    parts = []
+    for task, group in column.parts:
+        found = [of(target) for target in jobs[task].targets if target.belongs_to(group)] if task in jobs else []
+        if not found or not all(found):
+            return None
+        parts.append(float(np.mean([np.mean(values) for values in found])))
+    return float(np.mean(parts))
 
 
 def _papers(method: Specification, column: TableColumn, layout: TableLayout) -> PaperFigure | None:

@@ -74,11 +74,19 @@ def lines(row: ResultRow, table: ResultTable) -> list[Line]:
     plain = (False,) * len(best)
     below = [
         Line("interquartile mean", tuple(middle(cell, table) for cell in row.cells), plain),
+        Line("played", tuple(played(cell) for cell in row.cells), plain),
         Line("D4RL score", tuple(score(cell) for cell in row.cells), plain),
         Line("paper", tuple(paper(cell, table) for cell in row.cells), plain),
     ]
     first = Line(row.name, tuple(ours(cell, table) for cell in row.cells), best)
     return [first, *(line for line in below if any(line.texts))]
+
+
+def played(cell: Cell) -> str:
+    """``97 %, charged 0.412``: how much of the time was played, and W1 with the rest of it charged."""
+    if cell.played is None:
+        return ""
+    return f"{cell.played:.0%}" + ("" if cell.charged is None else f", charged {cell.charged:.3f}")
 
 
 def score(cell: Cell) -> str:

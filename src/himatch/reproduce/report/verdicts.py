@@ -102,8 +102,9 @@ class Claim:
         (row, cell, score), *rivals = [cells for cells in found if isinstance(cells, Found)]
         if self.against == "methods":
             rival = _strongest(score, rivals, self.factor)
-            name, other = rival.row.name, rival.score
+            name, other, lasted = rival.row.name, rival.score, _played(rival.cell)
         else:
+            lasted = ""
             name, given = _given(table, cell, self.against)
             if given is None:
                 return Finding(self.text, "not run", remark=f"{name} has no figure for these tasks")
@@ -112,8 +113,8 @@ class Claim:
         verdict, remark = compare(score, other, self.factor, at_most=at_most)
         scaled = "" if self.factor == 1 else f"; {wording.TIMES}{self.factor:g} is {self.factor * other.mean:.3f}"
         sides = (
-            Side(row.name, wording.with_interval(score, table)),
-            Side(name + scaled, wording.with_interval(other, table)),
+            Side(row.name, wording.with_interval(score, table) + _played(cell)),
+            Side(name + scaled, wording.with_interval(other, table) + lasted),
         )
         if self.informs:
             return Finding(self.text, "information", *sides, f"{wording.TIMES}{score.mean / other.mean:.2f}")
@@ -181,6 +182,11 @@ def _middle(ours: Summary, other: Summary, table: ResultTable) -> str:
     apart = other.high < ours.low if ours.mean < other.mean else ours.high < other.low
     figures = f"{wording.middle(Cell(ours), table)} and {wording.middle(Cell(other), table)}"
     return f"interquartile means the other way round: {figures}" if apart else ""
+
+
+def _played(cell: Cell) -> str:
+    """How much of the time was played, behind a distance; nothing where that was not measured."""
+    return "" if cell.played is None else f", {cell.played:.0%} played"
 
 
 def _seconds(job: JobResult) -> float:
