@@ -80,7 +80,7 @@ def make_update(data: hm.TrajectoryDataset, name: str, seeds: tuple[int, ...]) -
     for stage in first:
         assert stage.part is not None
         agent.freeze(stage.part)
-    sampler.relabel(agent)
+    sampler.embed_episodes(agent)
     return Update(agent, sampler, last, plan.config, CPU)
 
 

@@ -59,7 +59,7 @@ def raw(sampler: Sampler, chosen: list[int], ahead: list[int]) -> tuple[torch.Te
         batch = sampler.normalizers(sampler.gather(window, offset))
     n = sampler.normalizers
     states = batch.states * n.state_std + n.state_mean
-    targets = states if batch.targets is None else batch.targets * n.state_std + n.state_mean
+    targets = states if batch.target_states is None else batch.target_states * n.state_std + n.state_mean
     mask = torch.ones(1) if batch.mask is None else batch.mask
     return states.round(), targets.round(), batch.times, mask
 

@@ -17,9 +17,10 @@ from torch import Tensor
 
 from himatch._runtime.shapes import Float, Int, shaped
 from himatch.data import TrajectoryDataset
-from himatch.methods.base import Agent, cut
+from himatch.methods.base import Agent
 from himatch.methods.batch import Batch, BatchSpec
 from himatch.methods.normalizers import Normalizers
+from himatch.methods.window import cut
 from himatch.training.draws import CHUNK, Draws, TaskDraws, Tasks, WindowIndex, draw
 from himatch.training.transitions import Transitions
 from himatch.types import Array
@@ -48,7 +49,7 @@ class Sampler:
             self._task_draws[context_steps] = TaskDraws(self.tasks, self.index, context_steps)
         return self._task_draws[context_steps](seeds, chunk, batch)
 
-    def relabel(self, agent: Agent) -> Float[Tensor, "K E m"] | None:
+    def embed_episodes(self, agent: Agent) -> Float[Tensor, "K E m"] | None:
         """Give windows the embedding of an episode of their task, where the agent makes such."""
         codes = agent.embed(self.normalizers, self.dataset)
         if codes is not None:
@@ -133,16 +134,16 @@ class DeviceSampler(Sampler):
         """The windows of those numbers."""
         start = self.start[window].unsqueeze(-1)
         times, target_times = cut(self.spec, self.now[window], self.steps, self.target_steps, ahead)
-        inside, targets, mask = times, None, None
+        inside, target_states, mask = times, None, None
         if self.index.short or self.spec.target_states:
             last = self.last[window].unsqueeze(-1)
         if self.index.short:
             inside, mask = torch.minimum(times, last), (times <= last).float()
         rows = inside + start
         if self.spec.target_states:
-            targets = self.observations[torch.minimum(target_times, last) + start]
+            target_states = self.observations[torch.minimum(target_times, last) + start]
         z = None if self.z is None else self.z[rows]
-        batch = Batch(self.observations[rows], self.actions[rows], times, z, targets, mask, noise=noise)
+        batch = Batch(self.observations[rows], self.actions[rows], times, z, target_states, mask, noise=noise)
         if self.tasks is not None:
             episode = self.episode[window]
             rewards = None if self.rewards is None else self.rewards[rows]
@@ -224,15 +225,15 @@ class StreamedSampler(Sampler):
         rows = np.minimum(times, last) + start
         shift = self.shifts[episode][..., None]
         packed_rows = rows + shift
-        targets = None
+        target_states = None
         if spec.target_states:
-            targets = self._tensor(self.observations[np.minimum(target_times, last) + start + shift])
+            target_states = self._tensor(self.observations[np.minimum(target_times, last) + start + shift])
         batch = Batch(
             self._tensor(self.observations[packed_rows]),
             self._tensor(self.actions[packed_rows]),
             self._tensor(times),
             None if self.z is None else self._tensor(self.z[rows]),
-            targets,
+            target_states,
             self._tensor((times <= last).astype(np.float32)) if index.short else None,
             noise=None if noise is None else self._tensor(noise),
         )

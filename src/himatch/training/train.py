@@ -54,7 +54,7 @@ def train(plan: Plan, *, stream: bool | None = None, quiet: bool = False) -> Run
                     if not stage.context_steps:  # whatever embeds episodes is frozen by now
                         for given in (sampler, validation):
                             if given is not None:
-                                given.relabel(agent)
+                                given.embed_episodes(agent)
                     _run_stage(plan, update, checkpoint, validation, quiet=quiet)
                     if stage.part is not None:
                         update.flat.release()
