@@ -69,7 +69,7 @@ def updates(name: str, split: hm.Split, stack: int, preset: str, device: torch.d
     method = hm.make_method(name)
     plan = make_plan(method, lambda: split, out=Path("unused"), preset=preset, seeds=stack, device=device.type)
     agent = method.build(plan.model, plan.dims, plan.seeds).to(device)
-    sampler = make_sampler(plan.train, None, plan.spec, plan.normalizers(None), device, stream=False)
+    sampler = make_sampler(plan.trained_on, None, plan.spec, plan.normalizers(None), device, stream=False)
     *first, last = plan.stages
     if name == "meta-bc":
         encoder = Update(agent, sampler, first[0], plan.config, device)

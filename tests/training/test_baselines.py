@@ -75,7 +75,7 @@ def make_update(data: hm.TrajectoryDataset, name: str, seeds: tuple[int, ...]) -
     method = hm.make_method(name, **SMALL)
     plan = planned(data, method, Path("unused"), **TINY, steps=40, schedule="constant")
     agent = method.build(plan.model, plan.dims, seeds)
-    sampler = make_sampler(plan.train, None, plan.spec, plan.normalizers(None), CPU)
+    sampler = make_sampler(plan.trained_on, None, plan.spec, plan.normalizers(None), CPU)
     *first, last = plan.stages
     for stage in first:
         assert stage.part is not None

@@ -131,7 +131,12 @@ class DeviceSampler(Sampler):
     def gather(
         self, window: Int[Tensor, "K B"], ahead: Int[Tensor, "K B"], noise: Float[Tensor, "K B n"] | None = None
     ) -> Batch:
-        """The windows of those numbers."""
+        """The windows of those numbers.
+
+        ``ahead`` is a random number for each, up to the spec's ``look_ahead``, and means one of two things. For learned
+        codes it is how many steps after the window's last one its target states start. For methods of tasks it selects
+        the companion, the episode of the same task whose embedding is z. No method of himatch needs both.
+        """
         start = self.start[window].unsqueeze(-1)
         times, target_times = cut(self.spec, self.now[window], self.steps, self.target_steps, ahead)
         inside, target_states, mask = times, None, None
@@ -216,7 +221,10 @@ class StreamedSampler(Sampler):
         ahead: Int[NDArray[np.int64], "K B"],
         noise: Float[Array, "K B n"] | None = None,
     ) -> Batch:
-        """The raw windows of those numbers, in pinned memory where there is a GPU to send them to."""
+        """The raw windows of those numbers, in pinned memory where there is a GPU to send them to.
+
+        ``ahead`` is what it is for :meth:`DeviceSampler.gather`.
+        """
         spec, index = self.spec, self.index
         episode, start = index.episode[window], self.start[window][..., None]
         last = index.last[window][..., None] - start
