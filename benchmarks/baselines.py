@@ -69,7 +69,7 @@ def updates(name: str, split: hm.Split, stack: int, preset: str, device: torch.d
     method = hm.make_method(name)
     plan = make_plan(method, lambda: split, out=Path("unused"), preset=preset, seeds=stack, device=device.type)
     agent = method.build(plan.model, plan.dims, plan.seeds).to(device)
-    sampler = make_sampler(plan.train, None, plan.spec, plan.normalizers(None), device, stream=False)
+    sampler = make_sampler(plan.trained_on, None, plan.spec, plan.normalizers(None), device, stream=False)
     *first, last = plan.stages
     if name == "meta-bc":
         encoder = Update(agent, sampler, first[0], plan.config, device)
@@ -78,7 +78,7 @@ def updates(name: str, split: hm.Split, stack: int, preset: str, device: torch.d
     for stage in first:
         assert stage.part is not None
         agent.freeze(stage.part)
-    sampler.relabel(agent)
+    sampler.embed_episodes(agent)
     yield name, Update(agent, sampler, last, plan.config, device)
 
 
@@ -122,12 +122,12 @@ def returns(policy: hm.Policy, demonstrations: list[hm.Trajectory], episodes: in
     """Mean return of every seed's rollouts, ``(K, n)``: each under one demonstration, in its velocity's environment."""
     stack, count = len(policy.seeds), len(demonstrations)
     targets = [Demonstration(demo, f"velocity {demo.label}") for demo in demonstrations]
-    numbers = np.tile(np.repeat(np.arange(count), episodes), (stack, 1))
-    settings = [{"velocity": float(str(demonstrations[i].label))} for i in numbers.ravel()]
-    simulator = hm.make_simulator("cheetah-vel", numbers.size, settings=settings)
-    conditioner = make_conditioner("nominal", policy.run, policy.agent, targets, numbers)
-    player = Player(policy.agent, policy.normalizers, conditioner, numbers.shape[1])
-    lengths = np.array([len(demo) for demo in demonstrations])[numbers]
+    target_of = np.tile(np.repeat(np.arange(count), episodes), (stack, 1))
+    settings = [{"velocity": float(str(demonstrations[i].label))} for i in target_of.ravel()]
+    simulator = hm.make_simulator("cheetah-vel", target_of.size, settings=settings)
+    conditioner = make_conditioner("nominal", policy.run, policy.agent, targets, target_of)
+    player = Player(policy.agent, policy.normalizers, conditioner, target_of.shape[1])
+    lengths = np.array([len(demo) for demo in demonstrations])[target_of]
     starts = EVALUATION_SEED + np.tile(np.arange(episodes), count)
     try:
         played = roll_out(player, simulator, lengths, np.tile(starts, (stack, 1)))

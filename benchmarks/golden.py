@@ -100,7 +100,7 @@ def watching(see: See) -> Iterator[None]:
 
 
 def tensors_of(batch: Any) -> dict[str, Tensor]:
-    renamed = {"continues": "goes_on"}
+    renamed = {"continues": "goes_on", "target_states": "targets"}
     return {renamed.get(name, name): tensor for name, tensor in batch._asdict().items() if tensor is not None}
 
 

@@ -62,7 +62,7 @@ def training_step(folder: Path) -> Callable[[], Any]:
         hm.CDT("x_velocity"), lambda: as_split(episodes(), None, None), out=folder, preset="cpu", device="cpu"
     )
     with plan.relabelled() as (z, _):
-        sampler = make_sampler(plan.train, z, plan.spec, plan.normalizers(z), plan.device)
+        sampler = make_sampler(plan.trained_on, z, plan.spec, plan.normalizers(z), plan.device)
     agent = plan.method.build(plan.model, plan.dims, plan.seeds)
     steps = Update(agent, sampler, plan.stages[-1], plan.config, plan.device).run(10)
     next(steps), next(steps)

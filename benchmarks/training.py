@@ -43,7 +43,7 @@ def make_update(
     read, out = (lambda: named_split(data, "none")), Path("unused")
     plan = make_plan(method, read, out=out, preset=preset, seeds=stack, device=device.type)
     with plan.relabelled() as (z, _):
-        sampler = make_sampler(plan.train, z, plan.spec, plan.normalizers(z), device)
+        sampler = make_sampler(plan.trained_on, z, plan.spec, plan.normalizers(z), device)
     agent = method.build(plan.model, plan.dims, plan.seeds).to(device)
     return Update(agent, sampler, plan.stages[-1], plan.config, device, compiled=compiled)
 

@@ -372,8 +372,8 @@ class Policy:
         self._check_widths(trajectory, "the episode")
         wanted = self.target(trajectory if target is None else target)
         check_target(self.run, self.agent.dims, wanted)
-        rollouts = np.zeros((1, len(trajectory) + self.context), np.int64)
-        conditioner = make_conditioner("nominal", self.run, self.agent, [wanted], rollouts)
+        target_of = np.zeros((1, len(trajectory) + self.context), np.int64)
+        conditioner = make_conditioner("nominal", self.run, self.agent, [wanted], target_of)
         return logged_actions(self.agent, self.normalizers, trajectory, conditioner)
 
     def _check_widths(self, episode: Trajectory, what: str) -> None:

@@ -12,8 +12,8 @@ from jaxtyping import TypeCheckError
 from torch import Tensor
 
 from himatch._runtime.shapes import Float, Int, shaped
-from himatch.methods.base import cut
 from himatch.methods.batch import BatchSpec
+from himatch.methods.window import cut
 from himatch.networks.transformer import ModelConfig, SequencePolicy
 from himatch.statistics.aggregators.aggregator import discounted_sums
 

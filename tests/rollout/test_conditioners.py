@@ -16,8 +16,8 @@ from hypothesis.extra.numpy import arrays
 import himatch as hm
 from himatch.errors import TargetError
 from himatch.methods import Method
-from himatch.methods.base import Conditioner
 from himatch.methods.batch import Dims
+from himatch.methods.conditioner import Conditioner
 from himatch.methods.normalizers import Normalizers
 from himatch.networks.transformer import ModelConfig
 from himatch.rollout import Conditioning, make_conditioner
@@ -67,7 +67,7 @@ def made(
     conditioning: Conditioning,
     method: Method,
     targets: Sequence[Target],
-    numbers: np.ndarray,
+    target_of: np.ndarray,
     statistic: Statistic | None = None,
     frame: Frame | None = None,
 ) -> Conditioner:
@@ -79,13 +79,13 @@ def made(
     run = Run(RunFolder("nowhere"), {}, hopper, known, normalizers)
     if frame is not None:
         run.add_reference(hm.EpisodeReference.empty(frame))
-    return make_conditioner(conditioning, run, agent, targets, numbers)
+    return make_conditioner(conditioning, run, agent, targets, target_of)
 
 
 def conditioner_of(
-    conditioning: Conditioning, name: str, targets: list[np.ndarray], numbers: np.ndarray | None = None
+    conditioning: Conditioning, name: str, targets: list[np.ndarray], target_of: np.ndarray | None = None
 ) -> Conditioner:
-    chosen = np.zeros((1, 1), np.int64) if numbers is None else numbers
+    chosen = np.zeros((1, 1), np.int64) if target_of is None else target_of
     statistic, frame = InformationStatistic(FEATURE, AGGREGATORS[name]), Frame(FEATURE, BINS, 1000)
     return made(conditioning, hm.CDT("x_velocity"), [Rows(target) for target in targets], chosen, statistic, frame)
 
@@ -119,14 +119,14 @@ def test_nominal_is_the_targets_own_statistic_and_holds_its_last_row(name: str, 
 def test_targets_of_different_lengths_side_by_side(name: str) -> None:
     rng = np.random.default_rng(0)
     targets = [rng.normal(size=(steps, 1)).astype(np.float32) for steps in (3, 8, 5)]
-    numbers = np.array([[0, 1, 2, 1], [2, 2, 0, 1]])
+    target_of = np.array([[0, 1, 2, 1], [2, 2, 0, 1]])
     conditionings: tuple[Conditioning, ...] = ("nominal", "remaining")
     for conditioning in conditionings[: 2 if name in ADDITIVE else 1]:
         achieved = rng.normal(size=(10, 2, 4, 1)).astype(np.float32) if conditioning == "remaining" else None
-        together = z_of(conditioner_of(conditioning, name, targets, numbers), 10, achieved)
+        together = z_of(conditioner_of(conditioning, name, targets, target_of), 10, achieved)
         for place in np.ndindex(2, 4):
             own = None if achieved is None else achieved[:, place[0], place[1]]
-            alone = z_of(conditioner_of(conditioning, name, [targets[numbers[place]]]), 10, own)
+            alone = z_of(conditioner_of(conditioning, name, [targets[target_of[place]]]), 10, own)
             np.testing.assert_array_equal(together[:, place[0], place[1]], alone[:, 0, 0])
 
 
@@ -366,21 +366,21 @@ def test_policies_without_statistic_are_conditioned_on_nothing() -> None:
 @pytest.mark.parametrize("method", [hm.BC(), hm.BDT(), hm.DTAE(), hm.MetaBC(), hm.FOCAL()], ids=lambda m: m.name)
 @pytest.mark.parametrize("conditioning", ["remaining", "planned"])
 def test_a_conditioning_that_would_be_ignored_is_refused(conditioning: Conditioning, method: hm.methods.Method) -> None:
-    shown, numbers = hm.Trajectory(np.zeros((4, 11)), np.zeros((4, 3)), np.zeros(4)), np.zeros((1, 1), int)
+    shown, target_of = hm.Trajectory(np.zeros((4, 11)), np.zeros((4, 3)), np.zeros(4)), np.zeros((1, 1), int)
     with pytest.raises(
         TargetError,
         match=rf"^{conditioning} .* conditioned on a statistic of a feature, and {method.name} is not; use nominal$",
     ):
-        made(conditioning, method, [hm.demo(shown)], numbers)
+        made(conditioning, method, [hm.demo(shown)], target_of)
 
 
 def test_demonstrations_follow_the_targets_clock() -> None:
     rng = np.random.default_rng(0)
     demos = [hm.Trajectory(rng.normal(size=(steps, 11)), np.zeros((steps, 3))) for steps in (4, 9)]
-    numbers = np.array([[1, 0, 1]])
+    target_of = np.array([[1, 0, 1]])
     for literal in (False, True):
         method = hm.BDT(m=2, target_window=3, literal=literal)
-        conditioner = made("nominal", method, [hm.demo(d) for d in demos], numbers)
+        conditioner = made("nominal", method, [hm.demo(d) for d in demos], target_of)
         count = method.batch_spec(5, 3).target_states
         assert count == (5 + 3 - 1 if literal else 3)
         for step in range(12):
@@ -391,10 +391,10 @@ def test_demonstrations_follow_the_targets_clock() -> None:
                 states = demo.observations
                 expected = states[np.minimum(first + np.arange(count), len(states) - 1)]
                 np.testing.assert_array_equal(window.numpy(), expected)
-        assert conditioner.target is not None
-        np.testing.assert_array_equal(conditioner.target.numpy(), numbers)
+        assert conditioner.target_of is not None
+        np.testing.assert_array_equal(conditioner.target_of.numpy(), target_of)
     with pytest.raises(TargetError, match="imitates demonstrations"):
-        made("nominal", hm.BDT(), [Samples(np.ones(3))], numbers)
+        made("nominal", hm.BDT(), [Samples(np.ones(3))], target_of)
 
 
 @pytest.mark.parametrize("literal", [False, True])

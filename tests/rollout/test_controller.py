@@ -279,7 +279,9 @@ def test_another_target_in_mid_episode(
         assert changed.step == step
         action, same, _ = (controller.act(row) for controller in (changed, kept, other))
         assert np.allclose(action, same, atol=1e-6) == (step < 4)
-        given = [c._player._z if c._player._targets is None else c._player._targets for c in (changed, other)]
+        given = [
+            c._player._z if c._player._target_states is None else c._player._target_states for c in (changed, other)
+        ]
         assert np.array_equal(*given) == (step >= 4)  # type: ignore[call-overload]
     assert isinstance(changed.target, hm.Target)
     shown = changed.target.demonstration()

@@ -8,7 +8,7 @@ import torch
 
 import himatch as hm
 from himatch.errors import TargetError
-from himatch.methods.base import Conditioner
+from himatch.methods.conditioner import Conditioner
 from himatch.rollout.conditioners import objection, of_statistic
 from himatch.statistics.aggregators import Aggregator, DiscountedSum, Histogram
 from himatch.statistics.features import resolve_feature
@@ -30,9 +30,9 @@ def conditioner(
     reference: hm.EpisodeReference,
     given: hm.EpisodeReference | None,
 ) -> Conditioner:
-    statistic, numbers = InformationStatistic(FEATURE, aggregator), torch.arange(len(targets)).unsqueeze(0)
+    statistic, target_of = InformationStatistic(FEATURE, aggregator), torch.arange(len(targets)).unsqueeze(0)
     assert objection("planned", statistic, hm.CDT("x_velocity")) is None
-    return of_statistic("planned", statistic, targets, reference.frame, numbers, given)
+    return of_statistic("planned", statistic, targets, reference.frame, target_of, given)
 
 
 def planned(reference: hm.EpisodeReference, targets: list[Target]) -> np.ndarray:

@@ -48,10 +48,10 @@ TARGETS = (4, 9)  # steps of the targets: one shorter than the rollouts and than
 
 
 def player(
-    policy: Policy, targets: list[Demonstration], numbers: np.ndarray, conditioning: Conditioning = "nominal"
+    policy: Policy, targets: list[Demonstration], target_of: np.ndarray, conditioning: Conditioning = "nominal"
 ) -> Player:
-    conditioner = make_conditioner(conditioning, policy.run, policy.agent, targets, numbers)
-    return Player(policy.agent, policy.normalizers, conditioner, numbers.shape[1])
+    conditioner = make_conditioner(conditioning, policy.run, policy.agent, targets, target_of)
+    return Player(policy.agent, policy.normalizers, conditioner, target_of.shape[1])
 
 
 def capture(acting: Player) -> GraphedStep[torch.Tensor]:
@@ -81,14 +81,14 @@ def test_actions_are_those_of_the_logged_path(
     policy = untrained(method, hopper, tmp_path, seeds=(3, 8), **model)
     rng = np.random.default_rng(0)
     targets = [hm.demo(episode(rng, count, level=1.0)) for count in TARGETS]
-    numbers = np.array([[0, 1, 1], [1, 0, 1]])
+    target_of = np.array([[0, 1, 1], [1, 0, 1]])
     observations = rng.normal(1, 1, (2, 3, steps, 11)).astype(np.float32)
-    acting = player(policy, targets, numbers)
+    acting = player(policy, targets, target_of)
     actions = play(acting, observations)
     for seed in range(2):
         for rollout in range(3):
             logged = hm.Trajectory(observations[seed, rollout], actions[seed, rollout])
-            expected = policy.actions(logged, targets[numbers[seed, rollout]].trajectory)[seed]
+            expected = policy.actions(logged, targets[target_of[seed, rollout]].trajectory)[seed]
             np.testing.assert_allclose(actions[seed, rollout], expected, atol=5e-6)
     np.testing.assert_array_equal(play(acting, observations), actions)  # a reset forgets everything
 
@@ -106,13 +106,13 @@ def test_one_graph_serves_every_step(
     policy = untrained(method, hopper, tmp_path, seeds=(3, 8), **model)
     rng = np.random.default_rng(0)
     targets = [hm.demo(episode(rng, count, level=1.0)) for count in TARGETS]
-    for numbers in (np.array([[0, 1, 1], [1, 0, 1]]), np.array([[1], [0]])):  # of other shapes
-        acting, captured = (player(policy, targets, numbers, conditioning) for _ in range(2))
+    for target_of in (np.array([[0, 1, 1], [1, 0, 1]]), np.array([[1], [0]])):  # of other shapes
+        acting, captured = (player(policy, targets, target_of, conditioning) for _ in range(2))
         acting._last_token = None  # the whole pass, as on a GPU
         graph = capture(captured)
         for _ in range(2):
-            observations = rng.normal(1, 1, (*numbers.shape, 12, 11)).astype(np.float32)
-            achieved = rng.normal(1, 1, (12, *numbers.shape, 1))
+            observations = rng.normal(1, 1, (*target_of.shape, 12, 11)).astype(np.float32)
+            achieved = rng.normal(1, 1, (12, *target_of.shape, 1))
             expected = play(acting, observations, achieved)
             np.testing.assert_array_equal(play(captured, observations, achieved), expected)
         assert graph.how == "CUDA graph"
@@ -141,14 +141,14 @@ def test_every_part_of_the_past_matters(
     rng = np.random.default_rng(0)
     observations = rng.normal(1, 1, (1, 1, 9, 11)).astype(np.float32)
     target = hm.demo(episode(rng, 9, level=1.0))
-    numbers = np.zeros((1, 1), np.int64)
-    last = play(player(policy, [target], numbers), observations)[0, 0, -1]
+    target_of = np.zeros((1, 1), np.int64)
+    last = play(player(policy, [target], target_of), observations)[0, 0, -1]
     for step in range(9):
         other = observations.copy()
         other[0, 0, step] += 1.0
-        changed = play(player(policy, [target], numbers), other)[0, 0, -1]
+        changed = play(player(policy, [target], target_of), other)[0, 0, -1]
         assert (np.abs(changed - last).max() > 1e-4) == (step >= 9 - policy.context)
-    elsewhere = play(player(policy, [hm.demo(episode(rng, 9, level=3.0))], numbers), observations)[0, 0, -1]
+    elsewhere = play(player(policy, [hm.demo(episode(rng, 9, level=3.0))], target_of), observations)[0, 0, -1]
     assert np.abs(elsewhere - last).max() > 1e-3
 
 
@@ -156,13 +156,13 @@ def test_z_of_a_target_is_clipped_to_the_training_support(hopper: hm.TrajectoryD
     """What training never showed is clipped; of a training episode that is nothing."""
     policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path)
     rng = np.random.default_rng(0)
-    observations, numbers = rng.normal(1, 1, (1, 1, 9, 11)).astype(np.float32), np.zeros((1, 1), np.int64)
+    observations, target_of = rng.normal(1, 1, (1, 1, 9, 11)).astype(np.float32), np.zeros((1, 1), np.int64)
     strange = Demonstration(replace(hopper[3], observations=np.where(hopper[3].observations > 1, 99.0, -99.0)))
     known = policy.run.normalizers
     for target, changes in ((strange, True), (hm.demo(hopper[3]), False)):
-        players = [player(policy, [target], numbers)]
+        players = [player(policy, [target], target_of)]
         policy.run.normalizers = replace(known, support=None)
-        players.append(player(policy, [target], numbers))
+        players.append(player(policy, [target], target_of))
         policy.run.normalizers = known
         clipped, whole = (play(acting, observations) for acting in players)
         assert (np.abs(clipped - whole).max() > 1e-3) == changes
@@ -204,19 +204,19 @@ def test_one_rollout_does_not_see_another(hopper: hm.TrajectoryDataset, tmp_path
     rng = np.random.default_rng(0)
     targets = [hm.demo(episode(rng, 7, level=level)) for level in (0.0, 2.0)]
     observations = rng.normal(1, 1, (2, 40, 7, 11)).astype(np.float32)
-    numbers = rng.integers(2, size=(2, 40))
-    together = play(player(policy, targets, numbers), observations)
+    target_of = rng.integers(2, size=(2, 40))
+    together = play(player(policy, targets, target_of), observations)
     for rollout in (0, 17, 39):
         part = slice(rollout, rollout + 1)
-        alone = play(player(policy, targets, numbers[:, part]), observations[:, part])
+        alone = play(player(policy, targets, target_of[:, part]), observations[:, part])
         np.testing.assert_allclose(together[:, part], alone, atol=1e-5)
 
 
 def gaussian_player(policy: Policy, batch: int, seed: int, temperature: float = 1.0) -> Player:
-    numbers = np.zeros((len(policy.seeds), batch), np.int64)
+    target_of = np.zeros((len(policy.seeds), batch), np.int64)
     rng = np.random.default_rng(0)
     target = hm.demo(episode(rng, 9, level=1.0))
-    conditioner = make_conditioner("nominal", policy.run, policy.agent, [target], numbers)
+    conditioner = make_conditioner("nominal", policy.run, policy.agent, [target], target_of)
     return Player(policy.agent, policy.normalizers, conditioner, batch, seed, temperature)
 
 

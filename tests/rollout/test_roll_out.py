@@ -17,7 +17,7 @@ from untrained import fallen_hoppers, untrained
 import himatch as hm
 from himatch.datagen.slots import FIRST_SEED, SEEDS
 from himatch.errors import TaskError
-from himatch.methods.base import Conditioner
+from himatch.methods.conditioner import Conditioner
 from himatch.policy import Policy
 from himatch.rollout import Conditioning, Player, Rollouts, make_conditioner, roll_out
 from himatch.rollout.conditioners import Scheduled
@@ -52,20 +52,22 @@ def policy(episodes: list[hm.Trajectory], tmp_path: Path) -> Policy:
 
 
 def acting(
-    policy: Policy, targets: Sequence[hm.Target], numbers: np.ndarray, conditioning: Conditioning = "nominal"
+    policy: Policy, targets: Sequence[hm.Target], target_of: np.ndarray, conditioning: Conditioning = "nominal"
 ) -> Player:
-    conditioner = make_conditioner(conditioning, policy.run, policy.agent, targets, numbers)
-    return Player(policy.agent, policy.normalizers, conditioner, numbers.shape[1])
+    conditioner = make_conditioner(conditioning, policy.run, policy.agent, targets, target_of)
+    return Player(policy.agent, policy.normalizers, conditioner, target_of.shape[1])
 
 
 def play(
     policy: Policy, lengths: list[int], targets: Sequence[hm.Target], conditioning: Conditioning = "nominal"
 ) -> Rollouts:
-    numbers = np.tile(np.arange(len(targets)), (len(policy.seeds), 1))
-    player = acting(policy, targets, numbers, conditioning)
+    target_of = np.tile(np.arange(len(targets)), (len(policy.seeds), 1))
+    player = acting(policy, targets, target_of, conditioning)
     steps = np.tile(np.array(lengths), (len(policy.seeds), 1))
     seeds = np.tile(np.arange(100, 100 + len(targets)), (len(policy.seeds), 1))
-    return roll_out(player, make_simulator("hopper", numbers.size), steps, seeds, resolve_feature("x_velocity", HOPPER))
+    return roll_out(
+        player, make_simulator("hopper", target_of.size), steps, seeds, resolve_feature("x_velocity", HOPPER)
+    )
 
 
 def test_a_replay_repeats_its_episodes_to_the_bit(policy: Policy, episodes: list[hm.Trajectory]) -> None:

@@ -58,7 +58,7 @@ def test_the_training_episodes_embeddings_have_unit_size(
     name: str, hopper: hm.TrajectoryDataset, tmp_path: Path
 ) -> None:
     policy = hm.train(hm.make_method(name, **SMALL), hopper, out=tmp_path / "run", seeds=2, quiet=True, **TINY, steps=2)
-    codes = policy.embed(list(planned(hopper, policy.method, tmp_path / "other").train))
+    codes = policy.embed(list(planned(hopper, policy.method, tmp_path / "other").trained_on))
     assert codes.shape == (2, 19, 3)
     torch.testing.assert_close(codes.mean(1), torch.zeros(2, 3), atol=1e-4, rtol=0)
     torch.testing.assert_close(codes.square().mean((1, 2)), torch.ones(2), atol=1e-3, rtol=0)
@@ -75,12 +75,12 @@ def make_update(data: hm.TrajectoryDataset, name: str, seeds: tuple[int, ...]) -
     method = hm.make_method(name, **SMALL)
     plan = planned(data, method, Path("unused"), **TINY, steps=40, schedule="constant")
     agent = method.build(plan.model, plan.dims, seeds)
-    sampler = make_sampler(plan.train, None, plan.spec, plan.normalizers(None), CPU)
+    sampler = make_sampler(plan.trained_on, None, plan.spec, plan.normalizers(None), CPU)
     *first, last = plan.stages
     for stage in first:
         assert stage.part is not None
         agent.freeze(stage.part)
-    sampler.relabel(agent)
+    sampler.embed_episodes(agent)
     return Update(agent, sampler, last, plan.config, CPU)
 
 

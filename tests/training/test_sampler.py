@@ -59,7 +59,7 @@ def raw(sampler: Sampler, chosen: list[int], ahead: list[int]) -> tuple[torch.Te
         batch = sampler.normalizers(sampler.gather(window, offset))
     n = sampler.normalizers
     states = batch.states * n.state_std + n.state_mean
-    targets = states if batch.targets is None else batch.targets * n.state_std + n.state_mean
+    targets = states if batch.target_states is None else batch.target_states * n.state_std + n.state_mean
     mask = torch.ones(1) if batch.mask is None else batch.mask
     return states.round(), targets.round(), batch.times, mask
 
@@ -135,7 +135,7 @@ def test_mapped_data_is_streamed_on_a_cpu_and_never_copied(
             method, lambda: as_split(data, None, split), out=tmp_path / "run", preset="cpu", context=4, device="cpu"
         )
         with plan.relabelled() as (z, _):
-            sampler = make_sampler(plan.train, z, plan.spec, plan.normalizers(z), CPU)
+            sampler = make_sampler(plan.trained_on, z, plan.spec, plan.normalizers(z), CPU)
             draws = sampler.draw((0,), 0, 16)
             assert isinstance(sampler, StreamedSampler)
             for place in range(3):
@@ -145,7 +145,7 @@ def test_mapped_data_is_streamed_on_a_cpu_and_never_copied(
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(set(plan.train.shifts)) > 1  # several runs of episodes: picked out, they would be a copy
+    assert len(set(plan.trained_on.shifts)) > 1  # several runs of episodes: picked out, they would be a copy
     assert peak < steps * wide * 4 / 3
 
 

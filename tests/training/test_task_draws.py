@@ -97,7 +97,7 @@ def test_windows_come_with_what_their_task_and_their_episode_say(stream: bool) -
     spec = BatchSpec(1, look_ahead=1000, tasks=True, transitions=True, noise=2)
     sampler = make_sampler(data, None, spec, normalizers, CPU, stream=stream)
     assert sampler.tasks is not None
-    sampler.relabel(Numbering(2))
+    sampler.embed_episodes(Numbering(2))
     # Episode 5 was cut by a time limit and nobody saw what came next: its last step is left out.
     assert len(sampler.index.row) == sum(LENGTHS) - 1
     everything = np.tile(np.arange(len(sampler.index.row)), (2, 1))
@@ -138,7 +138,7 @@ def test_streaming_gathers_what_the_device_would() -> None:
     found = []
     for stream in (False, True):
         sampler = make_sampler(data, None, spec, normalizers, CPU, stream=stream)
-        sampler.relabel(Numbering(2))
+        sampler.embed_episodes(Numbering(2))
         everything = np.tile(np.arange(len(sampler.index.row)), (2, 1))
         found.append(gathered(sampler, everything, everything % 5))
     for name, on_device, streamed in zip(Batch._fields, *found, strict=True):

@@ -1,4 +1,7 @@
-"""HDF5 files through h5py, which is imported when one is opened; what h5py says becomes one line about the file."""
+"""HDF5 files through h5py, which is imported when one is opened; what h5py says becomes one line about the file.
+
+Which columns a D4RL file has and what they mean is read in ``flat.py``.
+"""
 
 from __future__ import annotations
 

@@ -94,15 +94,15 @@ def _match(
 ) -> list[list[MatchResult]]:
     """One batch of rollouts, compared on every feature."""
     stack, references = len(agent.seeds), [run.reference(feature) for feature in features]
-    numbers = np.tile(np.repeat(np.arange(len(targets)), episodes), (stack, 1))
-    conditioner = make_conditioner(conditioning, run, agent, targets, numbers)
+    target_of = np.tile(np.repeat(np.arange(len(targets)), episodes), (stack, 1))
+    conditioner = make_conditioner(conditioning, run, agent, targets, target_of)
     mixtures = [_mixtures(targets, reference) for reference in references]
-    lengths = np.array([len(target.values(references[0].frame)) for target in targets])[numbers]
+    lengths = np.array([len(target.values(references[0].frame)) for target in targets])[target_of]
     # All targets and seeds start from the same states, so that they differ in nothing else.
     replay = replay_for(run, env, seed)
     starts = replay.seed + np.tile(np.arange(episodes), len(targets))
-    player = Player(agent, run.normalizers, conditioner, numbers.shape[1], replay.seed, temperature)
-    simulator = simulator_for(run, agent.dims, numbers.size, env, threads)
+    player = Player(agent, run.normalizers, conditioner, target_of.shape[1], replay.seed, temperature)
+    simulator = simulator_for(run, agent.dims, target_of.size, env, threads)
     steps = 0
 
     def count(_: int) -> None:

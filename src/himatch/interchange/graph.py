@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from himatch.errors import HimatchError
-from himatch.methods.base import Port, cut
+from himatch.methods.base import Port
+from himatch.methods.window import cut
 from himatch.policy import Policy
 
 

@@ -2,14 +2,16 @@
 
 A method is a folder beside this file. Its configuration is a frozen dataclass that subclasses :class:`Method`, whose
 ``build`` makes the :class:`Agent`: the networks and their losses. Nothing outside ``methods/`` asks which it has. To
-add one, copy a folder, rename its class, and register it (:mod:`himatch.methods.registry`).
+add one, copy a folder, rename its classes and their ``name``, and register them (:mod:`himatch.methods.registry`).
+What a batch holds is in ``batch.py``, what a window is in ``window.py``, the contract of conditioners in
+``conditioner.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -17,9 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from himatch._runtime.settings import make_plain, shown
-from himatch._runtime.shapes import Float, Int, shaped
-from himatch.errors import HimatchError, TargetError
+from himatch._runtime.shapes import Float, shaped
+from himatch.errors import HimatchError
 from himatch.methods.batch import Batch, BatchSpec, Dims
+from himatch.methods.conditioner import Conditioner
 from himatch.methods.normalizers import Normalizers, ZScale
 from himatch.networks.heads import PolicyNetwork
 from himatch.networks.transformer import ModelConfig
@@ -27,30 +30,6 @@ from himatch.statistics.information import Statistic
 from himatch.targets import Target
 from himatch.tasks import Task
 from himatch.types import Array, Trajectory
-
-Some = slice | NDArray[np.int64]
-"""Which of B rollouts: all of them, or some by number."""
-ALL = slice(None)
-Rows = TypeVar("Rows", NDArray[np.int64], Tensor)
-
-
-@shaped
-def cut(
-    spec: BatchSpec,
-    now: Int[Rows, "*rows"],
-    steps: Int[Rows, " N"],
-    target_steps: Int[Rows, " S"],
-    ahead: Int[Rows, "*rows"] | int = 0,
-) -> tuple[Int[Rows, "*rows N"], Int[Rows, "*rows S"]]:
-    """Cut the window whose last step is ``now``: times of its N steps and of its target states.
-
-    The one place that says what a window is; training, rollouts, scoring and export all call it. Early in an episode,
-    for now < N - 1, the window starts at step 0 and ``now`` stands at position ``now``. Times past the end of an
-    episode are the caller's to clip. ``steps`` is ``arange(N)``, ``target_steps`` ``arange(S)``.
-    """
-    start = (now - (spec.context - 1)).clip(min=0)
-    first = start if spec.literal else now + ahead
-    return start[..., None] + steps, first[..., None] + target_steps
 
 
 class Stage(NamedTuple):
@@ -72,40 +51,6 @@ class Port(NamedTuple):
     name: str
     shape: tuple[int, ...]
     meaning: str
-
-
-class Conditioner:
-    """Gives every rollout its z, step by step; this one gives none (behavioural cloning).
-
-    Rollouts are ``(K, B)``. ``target`` is the number of each one's target, ``(1, B)`` where all models have the same. A
-    ``clock`` says at which step each rollout is, ``(1, 1)`` where all are at the same.
-    """
-
-    wants_features = False
-    """Whether ``achieved`` must be called after every step."""
-    target: Tensor | None = None
-
-    def z(self, clock: Int[Tensor, "#K #B"]) -> Float[Tensor, "K B k"] | None:
-        """Statistics for this step, or ``None`` for a policy without z."""
-        return None
-
-    def target_states(
-        self, target: Int[Tensor, "*rows"], clock: Int[Tensor, "*#rows"]
-    ) -> Float[Tensor, "*rows S obs"] | None:
-        """States of these targets that a learned code is made from at these steps."""
-        return None
-
-    def achieved(self, phi: Float[Array, "K b d"], rollouts: Some = ALL) -> None:
-        """Count the feature of the step that these rollouts just made."""
-
-    def reset(self, rollouts: Some = ALL) -> None:
-        """Begin again at step 0."""
-
-    def take(self, other: Conditioner, rollouts: Some) -> None:
-        """Condition these rollouts on the targets of ``other``, a conditioner for them alone.
-
-        Clocks and what was achieved stay theirs. For rollouts that each have a target of their own.
-        """
 
 
 class Agent(nn.Module):
@@ -182,8 +127,8 @@ class Agent(nn.Module):
         """Codes of normalised target states."""
         raise TypeError(f"{type(self).__name__} makes no codes")
 
-    def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, rollouts: Tensor) -> Conditioner | None:
-        """A conditioner of the method's own for rollouts ``(K, B)`` of target numbers.
+    def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, target_of: Tensor) -> Conditioner | None:
+        """A conditioner of the method's own; ``target_of`` ``(K, B)`` says which target each rollout follows.
 
         ``None``: z is a statistic of the target's feature, and the generic conditioners (``himatch.rollout``) give it.
         """
@@ -253,11 +198,3 @@ class Method:
     def z_scale(self, z: Array, statistic: Statistic, lengths: NDArray[np.int64], horizon: int) -> ZScale:
         """How z is scaled before the network sees it, from z of all training steps ``(steps, k)``; not at all."""
         return ZScale()
-
-
-def demonstrated(target: Target) -> Trajectory:
-    """The episode that a target shows, for policies that imitate one."""
-    found = target.demonstration()
-    if found is None:
-        raise TargetError(f"this policy imitates demonstrations, and {target.name} is none; give demo(FILE, EPISODE)")
-    return found

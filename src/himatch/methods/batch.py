@@ -39,17 +39,17 @@ class BatchSpec:
 class Batch(NamedTuple):
     """Windows for K models: states (K, B, N, obs) and actions (K, B, N, act) normalised, times (K, B, N).
 
-    ``z`` (K, B, N, k), or (K, B, 1, k) where one serves the whole window; ``targets`` (K, B, S, obs) for learned codes;
-    ``mask`` (K, B, N) where some windows are longer than their episode. ``rewards`` (K, B, N) in units of their spread,
-    ``tasks`` (K, B) numbers of the windows' tasks; for transitions ``next_states`` (K, B, N, obs), ``continues``
-    (K, B, N), zero where the episode terminated, and ``noise`` (K, B, n), standard normal.
+    ``z`` (K, B, N, k), or (K, B, 1, k) where one serves the whole window; ``target_states`` (K, B, S, obs) for learned
+    codes; ``mask`` (K, B, N) where some windows are longer than their episode. ``rewards`` (K, B, N) in units of their
+    spread, ``tasks`` (K, B) numbers of the windows' tasks; for transitions ``next_states`` (K, B, N, obs),
+    ``continues`` (K, B, N), zero where the episode terminated, and ``noise`` (K, B, n), standard normal.
     """
 
     states: Tensor
     actions: Tensor
     times: Tensor
     z: Tensor | None = None
-    targets: Tensor | None = None
+    target_states: Tensor | None = None
     mask: Tensor | None = None
     rewards: Tensor | None = None
     tasks: Tensor | None = None

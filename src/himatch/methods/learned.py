@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from himatch._runtime.shapes import Float, Int, shaped
 from himatch.errors import HimatchError
-from himatch.methods.base import ALL, Conditioner, Port, Some, cut, demonstrated
+from himatch.methods.base import Port
 from himatch.methods.batch import Batch, BatchSpec
+from himatch.methods.conditioner import ALL, Conditioner, Some, demonstrated, padded, replaced_rows
 from himatch.methods.gdt.method import SequenceAgent, SequenceMethod
 from himatch.methods.normalizers import Normalizers
+from himatch.methods.window import cut
 from himatch.statistics.information import LearnedStatistic, Statistic, full_trajectory
 from himatch.targets import Target
 from himatch.tasks import Task
@@ -84,12 +85,12 @@ class CodeAgent(SequenceAgent):
 
     def z(self, batch: Batch) -> Tensor | None:
         """The codes of the batch's target states."""
-        assert batch.targets is not None
-        return self.encode(batch.targets)
+        assert batch.target_states is not None
+        return self.encode(batch.target_states)
 
-    def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, rollouts: Tensor) -> Conditioner:
+    def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, target_of: Tensor) -> Conditioner:
         """Windows of the demonstrations' states."""
-        return TargetStates([demonstrated(target).observations for target in targets], self.spec, rollouts)
+        return TargetStates([demonstrated(target).observations for target in targets], self.spec, target_of)
 
     def port(self, statistic: Statistic) -> Port:
         """The target's states in place of z."""
@@ -101,43 +102,22 @@ class CodeAgent(SequenceAgent):
 class TargetStates(Conditioner):
     """Windows of demonstrated states by the clock; past its end a demonstration's last state holds."""
 
-    target: Tensor
+    target_of: Tensor
 
-    def __init__(self, states: Sequence[Array], spec: BatchSpec, target: Tensor) -> None:
-        self.states, self.spec, self.target = padded(states, target.device), spec, target
-        self._steps = torch.arange(spec.context, device=target.device)
-        self._target_steps = torch.arange(spec.target_states, device=target.device)
+    def __init__(self, states: Sequence[Array], spec: BatchSpec, target_of: Tensor) -> None:
+        self.states, self.spec, self.target_of = padded(states, target_of.device), spec, target_of
+        self._steps = torch.arange(spec.context, device=target_of.device)
+        self._target_steps = torch.arange(spec.target_states, device=target_of.device)
 
     @shaped
-    def target_states(self, target: Int[Tensor, "*rows"], clock: Int[Tensor, "*#rows"]) -> Float[Tensor, "*rows S obs"]:
+    def target_states(
+        self, target_of: Int[Tensor, "*rows"], clock: Int[Tensor, "*#rows"]
+    ) -> Float[Tensor, "*rows S obs"]:
         """The window that starts at the present, or for ``literal`` codes at the context's first step."""
         _, times = cut(self.spec, clock, self._steps, self._target_steps)
-        return self.states[target.unsqueeze(-1), times.clamp(max=self.states.shape[1] - 1)]
+        return self.states[target_of.unsqueeze(-1), times.clamp(max=self.states.shape[1] - 1)]
 
     def take(self, other: Conditioner, rollouts: Some = ALL) -> None:
         """Put its states in place of theirs."""
         assert isinstance(other, TargetStates)
-        self.states = replaced_rows(self.states, other.states, self.target[0, rollouts], other.target[0])
-
-
-@shaped
-def padded(tables: Sequence[Float[Array, "_ width"]], device: torch.device) -> Float[Tensor, "n T width"]:
-    """Tables of different lengths as one; past its end a table's last row repeats."""
-    longest = max(len(table) for table in tables)
-    rows = np.stack([table[np.minimum(np.arange(longest), len(table) - 1)] for table in tables])
-    return torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)).to(device)
-
-
-@shaped
-def replaced_rows(
-    tables: Float[Tensor, "n _ width"],
-    others: Float[Tensor, "_ _ width"],
-    here: Int[Tensor, " b"],
-    there: Int[Tensor, " b"],
-) -> Float[Tensor, "n T width"]:
-    """Padded tables with those of numbers ``here`` replaced by those of numbers ``there`` among the others."""
-    longest = max(tables.shape[1], others.shape[1])
-    clock = torch.arange(longest, device=tables.device)
-    merged, rows = (table[:, clock.clamp(max=table.shape[1] - 1)] for table in (tables, others))
-    merged[here] = rows[there]
-    return merged
+        self.states = replaced_rows(self.states, other.states, self.target_of[0, rollouts], other.target_of[0])

@@ -81,7 +81,7 @@ class Normalizers:
             states=self.states(batch.states),
             actions=self.actions(batch.actions),
             z=None if batch.z is None else self.z(batch.z),
-            targets=None if batch.targets is None else self.states(batch.targets),
+            target_states=None if batch.target_states is None else self.states(batch.target_states),
             next_states=None if batch.next_states is None else self.states(batch.next_states),
             rewards=None if batch.rewards is None else self.rewards(batch.rewards),
         )

@@ -13,9 +13,34 @@ from himatch.methods.focal import FOCAL
 from himatch.methods.gdt import BC, CDT, DT, GoalDT, MomentsDT
 from himatch.methods.metabc import MetaBC
 
-METHODS: dict[str, type[Method]] = {
+BUILT_IN: dict[str, type[Method]] = {
     cls.name: cls for cls in (BC, DT, CDT, MomentsDT, GoalDT, BDT, DTAE, DTCPC, DTE2E, MetaBC, FOCAL)
 }
+
+
+class Methods(dict[str, type[Method]]):
+    """Methods by name. A name of himatch's own stays its own: a run folder stores the name and nothing else of a class.
+
+    A name of yours may be registered again, since a notebook's cell runs more than once.
+    """
+
+    def __setitem__(self, name: str, method: type[Method]) -> None:
+        for taken in (name, getattr(method, "name", name)):
+            own = BUILT_IN.get(taken)
+            if own is not None and _origin(method) != _origin(own):
+                raise HimatchError(
+                    f"{method.__qualname__} cannot be registered as {taken!r}, the name of himatch's own "
+                    f"{own.__qualname__}; give it another `name`"
+                )
+        super().__setitem__(name, method)
+
+
+def _origin(method: type[Method]) -> tuple[str, str]:
+    """What stays the same when a module is imported again."""
+    return method.__module__, method.__qualname__
+
+
+METHODS = Methods(BUILT_IN)
 """Every method by name; ``METHODS["mine"] = Mine`` registers one."""
 
 

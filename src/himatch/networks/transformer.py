@@ -1,8 +1,9 @@
 """The sequence policy: a causal transformer over (z, s, a) that predicts actions (Figure dt_visuals).
 
-Read it top to bottom: configuration, attention block, transformer, policy. There are no padding masks. In training a
-window lies inside an episode; at run time, for t < N, the tokens stand at positions 0..t and position t is read, and
-since attention is causal and the only position signal is the time-step embedding, what stands after it does not matter.
+Read it top to bottom: configuration, attention block, transformer, policy. Attention has no padding masks. Where fewer
+than N steps are known, they stand at positions 0..t: at run time for t < N, in training in windows of episodes shorter
+than N. Attention is causal and the only position signal is the time-step embedding, so what stands after t does not
+matter to it. At run time position t is read; in training the loss leaves out what stands after (``Batch.mask``).
 """
 
 from __future__ import annotations

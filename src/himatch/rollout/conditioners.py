@@ -19,8 +19,7 @@ from torch import Tensor
 from himatch._runtime.shapes import Float, Int, shaped
 from himatch.errors import TargetError
 from himatch.methods import Agent, Method
-from himatch.methods.base import ALL, Conditioner, Some
-from himatch.methods.learned import padded, replaced_rows
+from himatch.methods.conditioner import ALL, Conditioner, Some, padded, replaced_rows
 from himatch.runs.run import Run
 from himatch.statistics.aggregators import Additive
 from himatch.statistics.information import Statistic
@@ -35,21 +34,21 @@ CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
 class Scheduled(Conditioner):
     """A table of z for each target, read by the clock; past its end a target's last row holds."""
 
-    target: Tensor
+    target_of: Tensor
 
     @shaped
-    def __init__(self, tables: Sequence[Float[Array, "_ k"]], target: Int[Tensor, "#K B"]) -> None:
-        self.table, self.target = padded(tables, target.device), target
+    def __init__(self, tables: Sequence[Float[Array, "_ k"]], target_of: Int[Tensor, "#K B"]) -> None:
+        self.table, self.target_of = padded(tables, target_of.device), target_of
 
     @shaped
     def z(self, clock: Int[Tensor, "#K #B"]) -> Float[Tensor, "K B k"]:
         """The row of every rollout's table for its step."""
-        return self.table[self.target, clock.clamp(max=self.table.shape[1] - 1)]
+        return self.table[self.target_of, clock.clamp(max=self.table.shape[1] - 1)]
 
     def take(self, other: Conditioner, rollouts: Some = ALL) -> None:
         """Put its rows in place of theirs."""
         assert isinstance(other, type(self))
-        self.table = replaced_rows(self.table, other.table, self.target[0, rollouts], other.target[0])
+        self.table = replaced_rows(self.table, other.table, self.target_of[0, rollouts], other.target_of[0])
 
 
 class Remaining(Conditioner):
@@ -59,17 +58,17 @@ class Remaining(Conditioner):
     """
 
     wants_features = True
-    target: Tensor
+    target_of: Tensor
 
     @shaped
     def __init__(
-        self, values: Sequence[Float[Array, "_ d"]], aggregator: Additive, target: Int[Tensor, "#K B"]
+        self, values: Sequence[Float[Array, "_ d"]], aggregator: Additive, target_of: Int[Tensor, "#K B"]
     ) -> None:
-        self.aggregator, self.target = aggregator, target
-        owner = target.cpu().numpy()
-        self.lengths = np.array([[float(len(v))] for v in values])[owner]
-        self.totals = np.stack([aggregator.contributions(v).sum(axis=0) for v in values])[owner]
-        self.whole = np.stack([aggregator(v)[0] for v in values])[owner]
+        self.aggregator, self.target_of = aggregator, target_of
+        on_host = target_of.cpu().numpy()
+        self.lengths = np.array([[float(len(v))] for v in values])[on_host]
+        self.totals = np.stack([aggregator.contributions(v).sum(axis=0) for v in values])[on_host]
+        self.whole = np.stack([aggregator(v)[0] for v in values])[on_host]
         self.steps, self.done = np.zeros_like(self.lengths), np.zeros_like(self.totals)
 
     def reset(self, rollouts: Some = ALL) -> None:
@@ -88,7 +87,7 @@ class Remaining(Conditioner):
         """The statistic of what remains; the whole target's once nothing does."""
         rest = self.aggregator.of_total(self.totals - self.done, self.lengths - self.steps)
         z = np.where(np.isnan(rest), self.whole, rest)
-        return torch.from_numpy(z.astype(np.float32)).to(self.target.device)
+        return torch.from_numpy(z.astype(np.float32)).to(self.target_of.device)
 
     def take(self, other: Conditioner, rollouts: Some = ALL) -> None:
         """What these rollouts achieved since their episodes began counts against the new totals too."""
@@ -112,9 +111,9 @@ def plan(target: Target, reference: EpisodeReference, statistic: Statistic, step
 
 
 def make_conditioner(
-    conditioning: Conditioning, run: Run, agent: Agent, targets: Sequence[Target], rollouts: NDArray[np.int64]
+    conditioning: Conditioning, run: Run, agent: Agent, targets: Sequence[Target], target_of: NDArray[np.int64]
 ) -> Conditioner:
-    """The conditioner for rollouts ``(K, B)`` of target numbers.
+    """The conditioner of a policy; ``target_of`` ``(K, B)`` says which of the targets each rollout follows.
 
     A conditioning that the policy would ignore is refused, so that no result is called by what was not done.
     """
@@ -122,12 +121,12 @@ def make_conditioner(
         raise TargetError(f"conditioning must be one of {', '.join(CONDITIONINGS)}, got {conditioning!r}")
     if why := objection(conditioning, run.statistic, agent.method):
         raise TargetError(why)
-    numbers = torch.from_numpy(rollouts).to(run.normalizers.state_mean.device)
-    own = agent.conditioner(targets, run.normalizers, numbers)
+    on_device = torch.from_numpy(target_of).to(run.normalizers.state_mean.device)
+    own = agent.conditioner(targets, run.normalizers, on_device)
     if own is not None:
         return own
     reference = run.reference()
-    return of_statistic(conditioning, run.statistic, targets, reference.frame, numbers, reference)
+    return of_statistic(conditioning, run.statistic, targets, reference.frame, on_device, reference)
 
 
 def of_statistic(
@@ -135,17 +134,17 @@ def of_statistic(
     statistic: Statistic,
     targets: Sequence[Target],
     frame: Frame,
-    rollouts: Tensor,
+    target_of: Tensor,
     reference: EpisodeReference | None = None,
 ) -> Conditioner:
-    """The conditioner of a fixed statistic, for rollouts ``(K, B)`` of target numbers."""
+    """The conditioner of a fixed statistic; ``target_of`` as for :func:`make_conditioner`."""
     if conditioning == "planned":
         if reference is None:
             raise TargetError("planned conditioning needs the training episodes, which this run does not hold")
-        return Scheduled(_of_each(lambda t: plan(t, reference, statistic, len(t.values(frame))), targets), rollouts)
+        return Scheduled(_of_each(lambda t: plan(t, reference, statistic, len(t.values(frame))), targets), target_of)
     if conditioning == "remaining" and statistic.additive is not None:
-        return Remaining(_of_each(lambda t: t.values(frame), targets), statistic.additive, rollouts)
-    return Scheduled(_of_each(lambda t: statistic.of_values(t.values(frame)), targets), rollouts)
+        return Remaining(_of_each(lambda t: t.values(frame), targets), statistic.additive, target_of)
+    return Scheduled(_of_each(lambda t: statistic.of_values(t.values(frame)), targets), target_of)
 
 
 def objection(conditioning: str, statistic: Statistic, method: Method) -> str | None:

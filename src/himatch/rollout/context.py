@@ -7,8 +7,9 @@ from torch import Tensor
 
 from himatch._runtime.graphs import Undo, restore_point
 from himatch._runtime.shapes import Float, Int, shaped
-from himatch.methods.base import ALL, Some, cut
 from himatch.methods.batch import BatchSpec
+from himatch.methods.conditioner import ALL, Some
+from himatch.methods.window import cut
 
 
 class RolloutContext:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from himatch._runtime.settings import whole
 from himatch.errors import DataError, HimatchError, note
 from himatch.methods import Agent
-from himatch.methods.base import Conditioner
+from himatch.methods.conditioner import Conditioner
 from himatch.rollout.checks import check_target, note_outside
 from himatch.rollout.conditioners import Conditioning, make_conditioner
 from himatch.rollout.player import Player

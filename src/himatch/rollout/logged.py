@@ -9,9 +9,10 @@ from torch import Tensor
 
 from himatch._runtime.shapes import Float, shaped
 from himatch.methods import Agent
-from himatch.methods.base import Conditioner, cut
 from himatch.methods.batch import Batch
+from himatch.methods.conditioner import Conditioner
 from himatch.methods.normalizers import Normalizers
+from himatch.methods.window import cut
 from himatch.types import Array, Trajectory
 
 BLOCK = 2048  # windows evaluated together
@@ -61,7 +62,7 @@ def _windows(
             stacked(observations[rows]),
             stacked(actions[rows]),
             stacked(times),
-            targets=None if states is None else stacked(states),
+            target_states=None if states is None else stacked(states),
         )
         given = None if z is None else z.expand(stack, -1, -1)[:, times]
         yield normalizers(raw)._replace(z=given), now - times[:, 0]

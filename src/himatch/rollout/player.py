@@ -14,7 +14,7 @@ from himatch._runtime.graphs import make_step
 from himatch._runtime.shapes import Bool, Float, shaped
 from himatch._runtime.threads import one_thread
 from himatch.methods import Agent
-from himatch.methods.base import ALL, Conditioner, Some
+from himatch.methods.conditioner import ALL, Conditioner, Some
 from himatch.methods.normalizers import Normalizers
 from himatch.networks.last_token import LastToken, last_token
 from himatch.rollout.context import RolloutContext
@@ -54,9 +54,9 @@ class Player:
         self._last_token = last_token(agent.policy) if device.type == "cpu" else None
         # What a step reads, in tensors that keep their place in memory, which a CUDA graph needs.
         self._observations = torch.zeros(stack, batch, dims.observation, device=device)
-        self._owners = self._target_owners(conditioner.target)
-        now = conditioner.z(self.clock), self._target_states()
-        self._z, self._targets = (None if tensor is None else tensor.clone() for tensor in now)
+        self._first = self._first_rollouts(conditioner.target_of)
+        now = conditioner.z(self.clock), self._present_target_states()
+        self._z, self._target_states = (None if tensor is None else tensor.clone() for tensor in now)
         self._noise, self._generator = None, torch.Generator(device)
         self._temperature = temperature
         if agent.policy.stochastic and temperature > 0.0:
@@ -89,7 +89,8 @@ class Player:
         ``active`` says which rollouts go on; what the others do is not meant for anything.
         """
         self._observations.copy_(observations, non_blocking=True)
-        for buffer, now in ((self._z, self.conditioner.z(self.clock)), (self._targets, self._target_states())):
+        wanted = self.conditioner.z(self.clock), self._present_target_states()
+        for buffer, now in zip((self._z, self._target_states), wanted, strict=True):
             if buffer is not None and now is not None:
                 buffer.copy_(now)
         if self._noise is not None:
@@ -104,7 +105,7 @@ class Player:
             normalize.states(self._observations),
             None if self._z is None else normalize.clipped_z(self._z, self._times),
         )
-        z = context.z if self._targets is None else self._codes(self._targets)
+        z = context.z if self._target_states is None else self._codes(self._target_states)
         if self._last_token is None:
             outputs = context.last(self.agent.policy(z, context.states, context.actions, context.times))
         else:
@@ -135,24 +136,24 @@ class Player:
     # -- codes of target states -----------------------------------------------------------------------------------
 
     @staticmethod
-    def _target_owners(target: Tensor | None) -> tuple[Tensor, Tensor] | None:
-        """The number of every target and the first rollout that has it, ``(n,)`` each; its clock serves them all."""
-        if target is None:
+    def _first_rollouts(target_of: Tensor | None) -> tuple[Tensor, Tensor] | None:
+        """The number of every target and the first rollout that follows it, ``(n,)`` each; its clock serves all."""
+        if target_of is None:
             return None
-        numbers = torch.arange(int(target.max()) + 1, device=target.device)
-        return numbers, (target[0] == numbers.unsqueeze(1)).int().argmax(1)
+        numbers = torch.arange(int(target_of.max()) + 1, device=target_of.device)
+        return numbers, (target_of[0] == numbers.unsqueeze(1)).int().argmax(1)
 
     @shaped
-    def _target_states(self) -> Float[Tensor, "n S obs"] | None:
+    def _present_target_states(self) -> Float[Tensor, "n S obs"] | None:
         """States of every target that codes are made from at this step."""
-        if self._owners is None or self.conditioner.target is None:
+        if self._first is None or self.conditioner.target_of is None:
             return None
-        numbers, first = self._owners
-        return self.conditioner.target_states(numbers, self.clock.expand_as(self.conditioner.target)[0, first])
+        numbers, first = self._first
+        return self.conditioner.target_states(numbers, self.clock.expand_as(self.conditioner.target_of)[0, first])
 
     @shaped
-    def _codes(self, targets: Float[Tensor, "n S obs"]) -> Float[Tensor, "K B codes m"]:
+    def _codes(self, target_states: Float[Tensor, "n S obs"]) -> Float[Tensor, "K B codes m"]:
         """The codes of every rollout: one target's serve all of its rollouts."""
-        assert self.conditioner.target is not None
-        windows = self.normalizers.states(targets).expand(len(self._models), *targets.shape)
-        return self.agent.encode(windows)[self._models, self.conditioner.target]
+        assert self.conditioner.target_of is not None
+        windows = self.normalizers.states(target_states).expand(len(self._models), *target_states.shape)
+        return self.agent.encode(windows)[self._models, self.conditioner.target_of]

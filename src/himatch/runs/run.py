@@ -41,7 +41,9 @@ class Run:
         description = folder.description()
         try:
             if (name := description["method"]["name"]) not in METHODS:
-                raise TaskError(f"its method {name!r} is not known here; register it first (--import FILE.py)")
+                raise TaskError(
+                    f"its method {name!r} is not known here; import what registers it (--import FILE.py or NAME)"
+                )
             method = method_from_spec(description["method"])
             ModelConfig(**description["model"])
             Dims(**description["widths"])

@@ -235,6 +235,12 @@ class EpisodeReference:
         into that time. For a target that outlasts all episodes, all deadlines are put off as far as the longest's, so
         that there still is a mixture. Where deadlines are equal, parts of a target in time come in its order, else slow
         ones first.
+
+        An example, with a target of 100 steps. Episodes 0 (fast) and 1 (slow) last 100 steps; episode 2 has a middle
+        speed and falls after 50, so its part is due by 0.45, nine tenths of that. Of 30 % slow, 40 % middle and 30 %
+        fast comes ``[(2, 0.4), (1, 0.3), (0, 0.3)]``: what is due first, then slow before fast. Of 20 %, 60 % and 20 %
+        comes ``[(2, 0.45), (1, 0.2), (0, 0.35)]``: 60 % do not fit before the fall, and a neighbour in W1 gets the
+        rest.
         """
         self._check_mixable(target)
         ends = np.where(self.lengths < steps, FOLLOWED * self.lengths, steps)

@@ -48,7 +48,8 @@ class WindowIndex:
 class Draws(NamedTuple):
     """Random choices for a chunk of steps, for K models: window numbers and look-aheads, (steps, K, B), and noise.
 
-    ``noise`` is (steps, K, B, n), standard normal, where a method needs some.
+    ``ahead`` is a look-ahead, or for methods of tasks selects an episode (``DeviceSampler.gather``). ``noise`` is
+    (steps, K, B, n), standard normal, where a method needs some.
     """
 
     window: NDArray[np.int64]

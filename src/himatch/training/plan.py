@@ -45,8 +45,9 @@ OF_STEPS = ("horizon", "action_low", "action_high")  # what of a task decides ho
 class Plan:
     """One training: the method, the data it sees, the settings, and where the run lies.
 
-    ``train`` and ``validation`` are the training side of ``split``. Bin ranges and what normalises states, actions and
-    rewards come from both; what normalises z, and the support of z, from ``train`` alone.
+    ``split.train`` are all training episodes; ``trained_on`` and ``validation`` are the two parts of it. Windows are
+    sampled from ``trained_on`` alone, and so are the scale and the support of z. Bin ranges, and what normalises
+    states, actions and rewards, come from ``split.train``, validation included.
     """
 
     method: Method
@@ -57,7 +58,7 @@ class Plan:
     trackers: tuple[str, ...]
     folder: RunFolder
     split: Split
-    train: TrajectoryDataset
+    trained_on: TrajectoryDataset
     validation: TrajectoryDataset
     statistic: Statistic
     dims: Dims
@@ -89,22 +90,22 @@ class Plan:
     def relabelled(self) -> Iterator[tuple[Array | None, Array | None]]:
         """Z of training and validation episodes, where it can be computed; beside mapped data it is mapped too."""
         validation = self.statistic.relabel(self.validation) if len(self.validation) else None
-        if not self.train.mapped or self.statistic.matched is None:
-            yield self.statistic.relabel(self.train), validation
+        if not self.trained_on.mapped or self.statistic.matched is None:
+            yield self.statistic.relabel(self.trained_on), validation
             return
         # In the run folder, where there is room: a temporary one may be in memory, which such data does not fit into.
-        place, shape = self.folder.z_file, (self.train.steps, self.dims.z)
+        place, shape = self.folder.z_file, (self.trained_on.steps, self.dims.z)
         try:
             mapped = mapped_array(place, shape)
-            yield self.statistic.relabel(self.train, out=mapped), validation
+            yield self.statistic.relabel(self.trained_on, out=mapped), validation
         finally:
             place.unlink(missing_ok=True)
 
     def normalizers(self, z: Array | None) -> Normalizers:
-        """The maps from raw numbers to what the networks see; ``z`` is that of ``train``."""
+        """The maps from raw numbers to what the networks see; ``z`` is that of ``trained_on``."""
         scale = ZScale()
         if z is not None:
-            scale = self.method.z_scale(z, self.statistic, self.train.lengths, self.dims.horizon)
+            scale = self.method.z_scale(z, self.statistic, self.trained_on.lengths, self.dims.horizon)
         fitted = Normalizers.fit(self.split.train, scale, rewarded=self.spec.tasks)
         if still := fitted.state_std.isinf().nonzero().flatten().tolist():
             called = self.split.train.observation_names or tuple(f"obs[{i}]" for i in range(self.dims.observation))
@@ -220,14 +221,14 @@ def _with_data(
     if method.batch_spec(model.context, everything.action_width).tasks:
         _check_tasks(method, everything)
     statistic = method.statistic(everything.task).fit(everything)
-    train, validation = everything, everything[:0]
+    trained_on, validation = everything, everything[:0]
     chosen = min(VALIDATION_EPISODES, len(everything) // 20)
     if chosen:
-        train, validation = random_split(everything, chosen / len(everything))
+        trained_on, validation = random_split(everything, chosen / len(everything))
     horizon = max(everything.task.horizon, int(everything.lengths.max()))
     z = statistic.width_on(everything[0])
     dims = Dims(everything.observation_width, everything.action_width, z, horizon)
-    made = Plan(method, model, config, seeds, device, trackers, folder, split, train, validation, statistic, dims)
+    made = Plan(method, model, config, seeds, device, trackers, folder, split, trained_on, validation, statistic, dims)
     if folder.begun:
         made.check_feature()
     return made

@@ -17,9 +17,10 @@ from torch import Tensor
 
 from himatch._runtime.shapes import Float, Int, shaped
 from himatch.data import TrajectoryDataset
-from himatch.methods.base import Agent, cut
+from himatch.methods.base import Agent
 from himatch.methods.batch import Batch, BatchSpec
 from himatch.methods.normalizers import Normalizers
+from himatch.methods.window import cut
 from himatch.training.draws import CHUNK, Draws, TaskDraws, Tasks, WindowIndex, draw
 from himatch.training.transitions import Transitions
 from himatch.types import Array
@@ -48,7 +49,7 @@ class Sampler:
             self._task_draws[context_steps] = TaskDraws(self.tasks, self.index, context_steps)
         return self._task_draws[context_steps](seeds, chunk, batch)
 
-    def relabel(self, agent: Agent) -> Float[Tensor, "K E m"] | None:
+    def embed_episodes(self, agent: Agent) -> Float[Tensor, "K E m"] | None:
         """Give windows the embedding of an episode of their task, where the agent makes such."""
         codes = agent.embed(self.normalizers, self.dataset)
         if codes is not None:
@@ -130,19 +131,24 @@ class DeviceSampler(Sampler):
     def gather(
         self, window: Int[Tensor, "K B"], ahead: Int[Tensor, "K B"], noise: Float[Tensor, "K B n"] | None = None
     ) -> Batch:
-        """The windows of those numbers."""
+        """The windows of those numbers.
+
+        ``ahead`` is a random number for each, up to the spec's ``look_ahead``, and means one of two things. For learned
+        codes it is how many steps after the window's last one its target states start. For methods of tasks it selects
+        the companion, the episode of the same task whose embedding is z. No method of himatch needs both.
+        """
         start = self.start[window].unsqueeze(-1)
         times, target_times = cut(self.spec, self.now[window], self.steps, self.target_steps, ahead)
-        inside, targets, mask = times, None, None
+        inside, target_states, mask = times, None, None
         if self.index.short or self.spec.target_states:
             last = self.last[window].unsqueeze(-1)
         if self.index.short:
             inside, mask = torch.minimum(times, last), (times <= last).float()
         rows = inside + start
         if self.spec.target_states:
-            targets = self.observations[torch.minimum(target_times, last) + start]
+            target_states = self.observations[torch.minimum(target_times, last) + start]
         z = None if self.z is None else self.z[rows]
-        batch = Batch(self.observations[rows], self.actions[rows], times, z, targets, mask, noise=noise)
+        batch = Batch(self.observations[rows], self.actions[rows], times, z, target_states, mask, noise=noise)
         if self.tasks is not None:
             episode = self.episode[window]
             rewards = None if self.rewards is None else self.rewards[rows]
@@ -215,7 +221,10 @@ class StreamedSampler(Sampler):
         ahead: Int[NDArray[np.int64], "K B"],
         noise: Float[Array, "K B n"] | None = None,
     ) -> Batch:
-        """The raw windows of those numbers, in pinned memory where there is a GPU to send them to."""
+        """The raw windows of those numbers, in pinned memory where there is a GPU to send them to.
+
+        ``ahead`` is what it is for :meth:`DeviceSampler.gather`.
+        """
         spec, index = self.spec, self.index
         episode, start = index.episode[window], self.start[window][..., None]
         last = index.last[window][..., None] - start
@@ -224,15 +233,15 @@ class StreamedSampler(Sampler):
         rows = np.minimum(times, last) + start
         shift = self.shifts[episode][..., None]
         packed_rows = rows + shift
-        targets = None
+        target_states = None
         if spec.target_states:
-            targets = self._tensor(self.observations[np.minimum(target_times, last) + start + shift])
+            target_states = self._tensor(self.observations[np.minimum(target_times, last) + start + shift])
         batch = Batch(
             self._tensor(self.observations[packed_rows]),
             self._tensor(self.actions[packed_rows]),
             self._tensor(times),
             None if self.z is None else self._tensor(self.z[rows]),
-            targets,
+            target_states,
             self._tensor((times <= last).astype(np.float32)) if index.short else None,
             noise=None if noise is None else self._tensor(noise),
         )

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from himatch._runtime.devices import seeded
 from himatch._runtime.progress import interruptible, progress_bar
+from himatch.methods.base import Agent
 from himatch.runs.folder import RunFolder
 from himatch.training.checkpoint import VALIDATION_WINDOWS, Checkpoint, Clock
 from himatch.training.config import TrainConfig
@@ -27,7 +28,11 @@ class Interrupted(KeyboardInterrupt):
 
 
 def train(plan: Plan, *, stream: bool | None = None, quiet: bool = False) -> RunFolder:
-    """Train as planned, to the end or to the signal that interrupts; the run folder."""
+    """Train as planned, to the end or to the signal that interrupts; the run folder.
+
+    Most methods have one stage, the policy, and then the loop runs once. Those that pretrain a part train it first and
+    freeze it.
+    """
     folder, device = plan.folder, plan.device
     try:
         with folder.attempt(), seeded(plan.seeds[0], device), plan.relabelled() as (z, validation_z):
@@ -38,32 +43,43 @@ def train(plan: Plan, *, stream: bool | None = None, quiet: bool = False) -> Run
                 plan.write()
             normalizers = plan.normalizers(z)
             folder.write_normalizers(normalizers.tensors())
-            sampler = make_sampler(plan.train, z, plan.spec, normalizers, device, stream=stream)
+            sampler = make_sampler(plan.trained_on, z, plan.spec, normalizers, device, stream=stream)
             validation = None
             if len(plan.validation) and plan.validation.lengths.max() >= plan.spec.context:
                 validation = DeviceSampler(plan.validation, validation_z, plan.spec, normalizers, device)
-            reached, clock = (-1, Clock()) if state is None else (int(state["phase"]), Clock(float(state["seconds"])))
+            first, clock = _resume(plan, agent, state)
             with tracking(plan.trackers, folder, plan.describe()) as trackers:
-                for number, stage in enumerate(plan.stages):
-                    if stage.part is not None and number < reached:  # its weights come with those of the stage reached
-                        agent.freeze(stage.part)
-                        continue
+                for number, stage in enumerate(plan.stages[first:], first):
                     update = Update(agent, sampler, stage, plan.config, device)
-                    stored = state if number == reached else None
+                    stored = state if number == first else None
                     checkpoint = Checkpoint(plan, number, update, stored, clock, trackers)
                     if not stage.context_steps:  # whatever embeds episodes is frozen by now
                         for given in (sampler, validation):
                             if given is not None:
-                                given.relabel(agent)
+                                given.embed_episodes(agent)
                     _run_stage(plan, update, checkpoint, validation, quiet=quiet)
                     if stage.part is not None:
                         update.flat.release()
                         agent.freeze(stage.part)
-                        agent.finish(stage.part, agent.embed(sampler.normalizers, plan.train))
+                        agent.finish(stage.part, agent.embed(sampler.normalizers, plan.trained_on))
     finally:
         if folder.begun:
             plot_losses(folder, plan.seeds)  # whoever stops a training wants to see how far it came
     return folder
+
+
+def _resume(plan: Plan, agent: Agent, state: dict[str, Tensor] | None) -> tuple[int, Clock]:
+    """The stage to train first and the seconds trained before; parts that earlier stages trained are frozen.
+
+    Their weights come with those of the stage that was reached, which its checkpoint restores.
+    """
+    if state is None:
+        return 0, Clock()
+    reached = int(state["phase"])
+    for stage in plan.stages[:reached]:
+        if stage.part is not None:
+            agent.freeze(stage.part)
+    return reached, Clock(float(state["seconds"]))
 
 
 def _run_stage(

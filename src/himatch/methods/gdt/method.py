@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch.errors import HimatchError
-from himatch.methods.base import Agent, Conditioner, Method, Port, Settings
+from himatch.methods.base import Agent, Method, Port, Settings
 from himatch.methods.batch import Dims
+from himatch.methods.conditioner import Conditioner
 from himatch.methods.normalizers import Normalizers, ZScale, moments, slices
 from himatch.methods.support import fit_support
 from himatch.networks.transformer import ModelConfig, SequencePolicy, initialize
@@ -184,7 +185,7 @@ class SequenceAgent(Agent):
 class ClonedAgent(SequenceAgent):
     """K sequence policies without z."""
 
-    def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, rollouts: Tensor) -> Conditioner:
+    def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, target_of: Tensor) -> Conditioner:
         """Nothing to condition on."""
         return Conditioner()
 

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from himatch._runtime.shapes import Float, Int, shaped
 from himatch.errors import HimatchError
-from himatch.methods.base import ALL, Agent, Conditioner, Method, Port, Settings, Some, Stage, demonstrated
+from himatch.methods.base import Agent, Method, Port, Settings, Stage
 from himatch.methods.batch import Batch, BatchSpec, Dims
+from himatch.methods.conditioner import ALL, Conditioner, Some, demonstrated
 from himatch.methods.metabc.network import TaskEncoder, TaskPolicy, metric_loss
 from himatch.methods.normalizers import Normalizers
 from himatch.networks.transformer import ModelConfig, initialize
@@ -164,9 +165,9 @@ class TaskAgent(Agent):
         if part == "encoder" and codes is not None:
             self.encoder.rescale(codes)
 
-    def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, rollouts: Tensor) -> Conditioner:
+    def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, target_of: Tensor) -> Conditioner:
         """Embeddings of the demonstrations."""
-        return Embedded(self.embed(normalizers, [demonstrated(target) for target in targets]), rollouts)
+        return Embedded(self.embed(normalizers, [demonstrated(target) for target in targets]), target_of)
 
     def port(self, statistic: Statistic) -> Port:
         """The embedding as z."""
@@ -178,9 +179,10 @@ class Embedded(Conditioner):
     """Embeddings of whole demonstrations: each rollout gets its target's at every step."""
 
     @shaped
-    def __init__(self, codes: Float[Tensor, "K n m"], target: Int[Tensor, "#K B"]) -> None:
-        self.target = target
-        self.codes = codes.to(target.device)[torch.arange(len(codes), device=target.device).unsqueeze(1), target]
+    def __init__(self, codes: Float[Tensor, "K n m"], target_of: Int[Tensor, "#K B"]) -> None:
+        self.target_of = target_of
+        models = torch.arange(len(codes), device=target_of.device).unsqueeze(1)
+        self.codes = codes.to(target_of.device)[models, target_of]
 
     @shaped
     def z(self, clock: Int[Tensor, "#K #B"]) -> Float[Tensor, "K B m"]:
