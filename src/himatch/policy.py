@@ -142,7 +142,8 @@ class Policy:
 
     def target(self, target: TargetLike) -> Target:
         """Whatever :meth:`match` takes, as a target; in expressions ``heldout(i)`` is a held-out episode of the run."""
-        return as_target(target, self.task, self._held_out_target)
+        columns = self.run.description["data"].get("columns")
+        return as_target(target, self.task, self._held_out_target, columns)
 
     def _held_out_target(self, number: int) -> Target:
         count = 0 if self.held_out is None else len(self.held_out)

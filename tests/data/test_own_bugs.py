@@ -1,7 +1,7 @@
 """A bug of ours surfaces as what it is: nobody is told that a good file is damaged."""
 
 import pytest
-from builders import ARM, FORMATS, make_episodes, write_csv
+from builders import ARM, FORMATS, make_episodes, table, write_csv, write_rows
 
 import himatch as hm
 from himatch.errors import DataError
@@ -47,8 +47,8 @@ def test_a_bug_in_the_stand_ins_of_a_pickle(name, tmp_path, monkeypatch):
 
 
 def test_a_bug_in_how_a_cell_becomes_a_number(tmp_path, monkeypatch):
-    path = write_csv(make_episodes(), tmp_path)
-    path.write_text(path.read_text().replace("\n", "\n ,", 1))  # so that cells are read one by one
+    columns = {**table(make_episodes((2, 1))), "obs_1": [True, False, "x"]}  # so that cells are read one by one
+    path = write_rows(columns, tmp_path / "log.csv")
     monkeypatch.setattr("himatch.data.tables.number", planted(TypeError))
     with pytest.raises(TypeError, match="a bug"):
         hm.load_dataset(path, ARM)

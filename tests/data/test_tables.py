@@ -92,7 +92,7 @@ def test_columns_given_in_python_override_the_toml_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('rewards = "r"', r"log\.toml: unknown key 'rewards'; known are actions, episode"),
+        ('rewards = "r"', r"log\.toml: unknown key 'rewards'; known are actions, continuous, episode"),
         ("reward = 3", r"log\.toml: 'reward' must be a column name"),
         ('reward = ["a", "b"]', r"log\.toml: 'reward' must be a column name"),
         ("reward =", r"log\.toml: .*damaged"),
@@ -277,7 +277,9 @@ def test_a_step_that_comes_twice_is_refused(tmp_path):
 def test_a_step_that_is_missing_is_refused(step, tmp_path):
     columns = {**table(make_episodes((2, 1))), "step": [step, None, step]}
     for path, place in zip(write_both(columns, tmp_path), ("line 3", "row 2"), strict=True):
-        with pytest.raises(DataError, match=rf"{path.name}: episode 'run 0' has no step in {place}; fill it in"):
+        with pytest.raises(
+            DataError, match=rf"{path.name}: episode 'run 0' has no step in {place}; affected: .*; fill it in"
+        ):
             hm.load_dataset(path, ARM)
 
 
@@ -294,7 +296,9 @@ def test_a_wrong_cell_is_named_with_its_place(name, cell, complaint, tmp_path):
     columns = {**table(make_episodes((3, 2))), "step": [0, 1, 2, 0, 1]}
     columns[name] = [cell if i == 2 else str(value) for i, value in enumerate(columns[name])]
     for path, place in zip(write_both(columns, tmp_path), ("line 4", "row 3"), strict=True):
-        with pytest.raises(DataError, match=rf"{path.name}: {complaint} in {place}, which is no number; mend the row"):
+        with pytest.raises(
+            DataError, match=rf"{path.name}: {complaint} in {place}, which is no number; affected.* mend the row"
+        ):
             hm.load_dataset(path, ARM)
 
 
@@ -396,7 +400,9 @@ def test_a_flag_that_is_neither_is_refused(tmp_path):
 def test_an_episode_with_two_labels_is_refused(tmp_path):
     columns = {**table(make_episodes((3, 2))), "label": ["walk", "", "flip", "walk", "walk"]}
     for path, place in zip(write_both(columns, tmp_path), ("line 4", "row 3"), strict=True):
-        with pytest.raises(DataError, match=rf"episode 'run 0' is labelled 'walk' and in {place} 'flip'; give each"):
+        with pytest.raises(
+            DataError, match=rf"episode 'run 0' is labelled 'walk' and in {place} 'flip'; affected.*; give each"
+        ):
             hm.load_dataset(path, ARM)
         assert len(hm.load_dataset(path, ARM, columns={"label": ""})) == 2
 

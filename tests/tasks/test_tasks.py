@@ -122,7 +122,7 @@ def test_other_spaces_are_refused_by_name(space: gymnasium.Space[object], kind: 
         ({"action_low": -np.inf, "action_high": np.inf}, "finite"),
         ({"action_width": 3, "action_low": [-1, -1], "action_high": [1, 1]}, "2 numbers for 3"),
         ({"features": {"reward": 1}}, "cannot name a feature"),
-        ({"features": {"a b": 1}}, "cannot name a feature"),
+        ({"features": {"a,b": 1}}, "cannot name a feature"),
         ({"observation_width": 4, "features": {"x": 4}}, "coordinate"),
         ({"features": {"x": ()}}, r"names coordinate \(none\)"),
         ({"observation_width": 4, "features": {"x": np.array([0, 4])}}, r"names coordinate \[4\] of 4"),

@@ -34,6 +34,10 @@ class TableColumns:
     """Step or time column that orders the rows of an episode (step, if the table has it)."""
     label: Annotated[str | None, optional(name="columns.label", metavar="NAME")] = None
     """Column with the behaviour an episode belongs to (label, if the table has it)."""
+    rate: Annotated[float | None, optional(name="columns.rate", metavar="HZ")] = None
+    """Control steps a second, of any source (from the times in the step column, or what the source says)."""
+    continuous: Annotated[bool, tyro.conf.arg(name="columns.continuous")] = False
+    """The actions are continuous, although the table holds a few whole numbers only."""
 
 
 @dataclass
@@ -47,7 +51,7 @@ class DataOptions:
     clip_actions: bool = False
     """Clip actions outside the task's range instead of refusing them."""
     drop_bad: bool = False
-    """Leave out episodes with missing or infinite numbers instead of refusing them."""
+    """Leave out episodes with missing or infinite numbers, text or steps that come twice instead of refusing them."""
     mmap: PathName = None
     """Folder for memory-mapped arrays, for sets larger than memory; filled on first use, reused afterwards."""
     cache: PathName = None
@@ -66,7 +70,7 @@ class DataOptions:
         from himatch.data import load_dataset
 
         self.register()
-        columns = {name: value for name, value in vars(self.columns).items() if value is not None}
+        columns = {name: value for name, value in vars(self.columns).items() if value not in (None, False)}
         return load_dataset(
             source,
             self.task,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from himatch.data.packed import BLOCK, Packed
+from himatch.data.problems import LEAVE_OUT, Problems, settle
+from himatch.data.wording import listed
 from himatch.errors import DataError, note, one_line
 from himatch.tasks import Task
 from himatch.tasks.spaces import refusal
@@ -58,30 +60,6 @@ def check_columns(
             raise DataError(f"{where}: {steps} observations but {name} has shape {tuple(other.shape)}")
         if other.dtype.kind not in "fiub":
             raise DataError(f"{where}: {name} are not numbers (type {other.dtype})")
-
-
-def listed(names: Iterable[object]) -> str:
-    """Names found in a file, for a message: not too many, and no control characters that a terminal would obey."""
-    shown = [(name if name.isprintable() else repr(name))[:60] for name in map(str, names)]
-    more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
-    return ", ".join(shown[:20]) + more or "nothing"
-
-
-@dataclass(frozen=True)
-class Places:
-    """What a source calls its episodes and where in it their rows are; episodes without names are counted."""
-
-    names: Sequence[str] = ()
-    row: Callable[[int], str] | None = None
-
-    def episode(self, number: int) -> str:
-        """An episode, for a message."""
-        return listed([repr(self.names[number])]) if self.names else str(number)
-
-    def step(self, packed: Packed, row: int) -> str:
-        """The step that a row of the packed arrays is, for a message."""
-        episode, step = packed.locate(row)
-        return f"episode {self.episode(episode)}, step {step}" + (f" ({self.row(row)})" if self.row else "")
 
 
 def as_array(values: Any, name: str, where: str) -> NDArray[Any]:
@@ -142,11 +120,12 @@ def align_columns(packed: Packed, columns: Mapping[str, tuple[str, ...]], where:
 
 
 def check_packed(
-    packed: Packed, task: Task, where: str, places: Places, *, clip_actions: bool, drop_bad: bool
+    packed: Packed, task: Task, where: str, problems: Problems, *, clip_actions: bool, drop_bad: bool
 ) -> NDArray[np.bool_]:
     """Widths, finite numbers, action range. Clips actions in place where they overshoot by rounding.
 
-    Says which episodes to take, ``(E,)``: all, but with ``drop_bad`` those without a missing or infinite number.
+    ``problems`` are those that its reader found. Says which episodes to take, ``(E,)``: all, but with ``drop_bad``
+    those without a problem.
     """
     if len(packed.lengths) == 0:
         raise DataError(f"{where}: there are no episodes in it")
@@ -166,39 +145,38 @@ def check_packed(
         raise DataError(
             f"{where}: actions have {width} numbers, task {task.name} has {task.action_width}; is it the right task?"
         )
-    good = _check_finite(packed, where, places, drop_bad=drop_bad)
+    _find_not_finite(packed, problems)
     if task.action_low is not None and task.action_high is not None:
         low = np.broadcast_to(np.asarray(task.action_low, dtype=np.float32), (width,))
         high = np.broadcast_to(np.asarray(task.action_high, dtype=np.float32), (width,))
-        _check_actions(packed, good, low, high, task, where, places, clip_actions=clip_actions)
-    return good
+        _check_actions(packed, problems, low, high, task, where, clip_actions=clip_actions)
+    return settle(problems, packed, where, drop_bad=drop_bad)
 
 
-def _check_finite(packed: Packed, where: str, places: Places, *, drop_bad: bool) -> NDArray[np.bool_]:
-    """Which episodes hold finite numbers only, ``(E,)``; others are refused, or left out with a note."""
-    good, first = np.ones(len(packed.lengths), dtype=bool), ""
+def _find_not_finite(packed: Packed, problems: Problems) -> None:
+    """Episodes that hold something else than finite numbers."""
+    remedy = f"clean the log or {LEAVE_OUT}"
     for name in ("observations", "actions", "rewards"):
         array = getattr(packed, name)
         for rows, columns in () if array is None else _not_finite(array):
-            good[np.searchsorted(packed.starts, rows, side="right") - 1] = False
-            first = first or f"{_hold(packed, name, columns[0])} in {places.step(packed, int(rows[0]))}"
-    bad_finals = packed.has_final & ~np.isfinite(packed.final_observations).all(axis=1)
-    if bad_finals.any():
-        good &= ~bad_finals
-        episode = places.episode(int(bad_finals.argmax()))
-        first = first or f"the final observation of episode {episode} holds NaN or infinity"
-    if good.all():
-        return good
-    bad = np.flatnonzero(~good)
-    affected = f"{len(bad)} of {len(good)} episodes ({listed(places.episode(int(number)) for number in bad)})"
-    if not drop_bad:
-        raise DataError(
-            f"{where}: {first}; affected: {affected}; clean the log or leave them out (--drop-bad, drop_bad=True)"
+            problems.add(
+                "finite",
+                np.unique(np.searchsorted(packed.starts, rows, side="right") - 1).tolist(),
+                lambda name=name, rows=rows, columns=columns: (  # type: ignore[misc]
+                    f"{_hold(packed, name, columns[0])} in {packed.place(int(rows[0]))}"
+                ),
+                remedy,
+                count=len(rows),
+            )
+    bad_finals = np.flatnonzero(packed.has_final & ~np.isfinite(packed.final_observations).all(axis=1))
+    if len(bad_finals):
+        problems.add(
+            "finite",
+            bad_finals.tolist(),
+            lambda: f"the final observation of episode {packed.places.episode(bad_finals[0])} holds NaN or infinity",
+            remedy,
+            count=len(bad_finals),
         )
-    if not good.any():
-        raise DataError(f"{where}: {first}; no episode is without such, so nothing is left; clean the log")
-    note(f"{where}: {affected} left out, as requested: {first}" + (", and others" if len(bad) > 1 else ""))
-    return good
 
 
 def _not_finite(array: Array) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -219,33 +197,50 @@ def _hold(packed: Packed, name: str, column: int) -> str:
 
 def _check_actions(
     packed: Packed,
-    good: NDArray[np.bool_],
+    problems: Problems,
     low: NDArray[np.float32],
     high: NDArray[np.float32],
     task: Task,
     where: str,
-    places: Places,
     *,
     clip_actions: bool,
 ) -> None:
-    clipped, span, counted = 0, high - low, np.repeat(good, packed.lengths)
+    """Clip what overshoots by rounding, or as requested; find what does not, in episodes without another problem."""
+    bad = np.zeros(len(packed.lengths), dtype=bool)
+    bad[list(problems.episodes)] = True
+    clipped, span, counted = 0, high - low, np.repeat(~bad, packed.lengths)
     for start in range(0, len(packed.actions), BLOCK):
         block = packed.actions[start : start + BLOCK]
         excess = np.where(counted[start : start + BLOCK, None], np.maximum(low - block, block - high), 0)
-        worst = excess / span
-        if not clip_actions and (worst > ROUNDING).any():
-            row, coordinate = (int(i) for i in np.argwhere(worst > ROUNDING)[0])
-            names = packed.columns.get("actions")
-            raise DataError(
-                f"{where}: action {block[row, coordinate]:g} in {places.step(packed, start + row)}, "
-                f"{f'column {listed([names[coordinate]])}' if names else f'coordinate {coordinate}'} is outside the "
-                f"range {low[coordinate]:g} to {high[coordinate]:g} of task {task.name}; --clip-actions "
-                "(clip_actions=True) clips it"
+        far = np.argwhere(excess / span > ROUNDING)
+        if not clip_actions and len(far):
+            rows = start + far[:, 0]
+            problems.add(
+                "range",
+                np.unique(np.searchsorted(packed.starts, rows, side="right") - 1).tolist(),
+                lambda row=int(rows[0]), column=int(far[0, 1]): (  # type: ignore[misc]
+                    _out_of_range(packed, row, column, low, high, task)
+                ),
+                "--clip-actions (clip_actions=True) clips it",
+                count=len(rows),
+                droppable=False,
             )
+            continue
         over = excess > 0
         if over.any():
             clipped += int(over.sum())
             packed.actions[start : start + BLOCK] = np.clip(block, low, high)
-    if clipped:
+    if clipped and (clip_actions or "range" not in problems.found):
         why = "as requested" if clip_actions else "they overshot by rounding"
         note(f"{where}: {clipped} action values clipped to the task's range ({why})")
+
+
+def _out_of_range(
+    packed: Packed, row: int, column: int, low: NDArray[np.float32], high: NDArray[np.float32], task: Task
+) -> str:
+    names = packed.columns.get("actions")
+    return (
+        f"action {packed.actions[row, column]:g} in {packed.place(row)}, "
+        f"{f'column {listed([names[column]])}' if names else f'coordinate {column}'} is outside the "
+        f"range {low[column]:g} to {high[column]:g} of task {task.name}"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import overload
@@ -11,6 +11,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from himatch.data.extremes import Extremes, find_extremes
 from himatch.data.packed import Packed
 from himatch.errors import DataError
 from himatch.tasks import Task
@@ -124,6 +125,15 @@ class TrajectoryDataset(Sequence[Trajectory]):
             dtype=np.float64,
         )
 
+    def episode_name(self, number: int) -> str:
+        """An episode for a message: what its source calls it, else its number here."""
+        return self._packed.places.episode(int(self._episodes[number]), number)
+
+    @property
+    def episode_names(self) -> tuple[str | None, ...]:
+        """What the source calls every episode; ``None`` where it does not (all but tables)."""
+        return tuple(self._packed.places.name(int(episode)) for episode in self._episodes)
+
     @property
     def has_rewards(self) -> bool:
         """Whether the log holds rewards."""
@@ -192,6 +202,21 @@ class TrajectoryDataset(Sequence[Trajectory]):
         return self._packed.columns.get("actions", ())
 
     @property
+    def rate(self) -> float | None:
+        """Control steps a second, where the source says so."""
+        return self._packed.facts.rate
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """What the columns are measured in, by name, where the source says so."""
+        return self._packed.facts.units
+
+    @property
+    def mapping_files(self) -> tuple[str, ...]:
+        """The files that said which column of a table holds what."""
+        return self._packed.facts.mappings
+
+    @property
     def observations(self) -> Array:
         """``(steps, obs)``; a view where the selection is one run of episodes, else a copy."""
         return self._rows(self._packed.observations)
@@ -213,6 +238,16 @@ class TrajectoryDataset(Sequence[Trajectory]):
         if np.array_equal(starts[1:], starts[:-1] + lengths[:-1]):
             return _read_only(array[starts[0] : starts[-1] + lengths[-1]])
         return np.concatenate([array[s : s + n] for s, n in zip(starts, lengths, strict=True)])
+
+    # -- what may be wrong with them ----------------------------------------------------------------------------
+
+    def extremes(self) -> tuple[Extremes, ...]:
+        """Columns with values far beyond the others, which stretch bins and scales; found once, and kept."""
+        return self._extremes
+
+    @cached_property
+    def _extremes(self) -> tuple[Extremes, ...]:
+        return find_extremes(self)
 
     # -- identity -----------------------------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.checks import StepColumn, flat_column, listed
+from himatch.data.checks import StepColumn, flat_column
+from himatch.data.wording import listed
 from himatch.errors import DataError, note
 from himatch.types import Array
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.checks import as_array, check_columns, flat_column, listed, observation_columns
+from himatch.data.checks import as_array, check_columns, flat_column, observation_columns
 from himatch.data.ends import EndFlags, flag_columns
 from himatch.data.packed import Allocate, Packed, in_memory
+from himatch.data.wording import listed
 from himatch.errors import DataError
 from himatch.tasks import Task
 from himatch.types import Array, Trajectory

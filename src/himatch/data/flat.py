@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.files import reading
-from himatch.data.checks import StepColumn, as_array, check_columns, flat_column, listed, observation_columns
+from himatch.data.checks import StepColumn, as_array, check_columns, flat_column, observation_columns
 from himatch.data.ends import EndFlags, Flags, flag_columns, flagged_ends, no_ends, stated_ends
+from himatch.data.facts import Facts, stated_rate
 from himatch.data.hdf5 import Hdf5Column, hdf5_column, open_hdf5
 from himatch.data.packed import BLOCK, Allocate, Packed, in_memory
+from himatch.data.wording import listed
 from himatch.errors import DataError, note
 from himatch.tasks import Task
 from himatch.types import Array
@@ -36,7 +38,9 @@ def read_d4rl(path: Path, task: Task | None, allocate: Allocate) -> Packed:
                 )
             elif name in ("observations", "actions"):
                 raise DataError(f"{where}: {name} is a dictionary; himatch handles continuous vectors only")
-        return read_flat(columns, where, task, allocate)
+        packed = read_flat(columns, where, task, allocate)
+        rate = stated_rate(file.attributes())
+        return packed if rate is None else replace(packed, facts=Facts(rate))
 
 
 def read_npz(path: Path, task: Task | None, allocate: Allocate) -> Packed:

@@ -14,6 +14,7 @@ from himatch.data.checks import align_columns, check_packed
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.mapped import load_mapped
 from himatch.data.packed import Allocate, concatenate_packed, first_columns, in_folder, in_memory
+from himatch.data.problems import MOST
 from himatch.data.reader import (
     LoadOptions,
     Source,
@@ -22,6 +23,7 @@ from himatch.data.reader import (
     read_source,
     source_files,
     source_name,
+    with_columns,
 )
 from himatch.errors import DataError, note
 from himatch.tasks import Task, get_task
@@ -53,7 +55,8 @@ def load_dataset(
     clip_actions
         Clip actions that lie outside the task's range instead of refusing them.
     drop_bad
-        Leave out episodes that hold missing or infinite numbers, with a note, instead of refusing them.
+        Leave out episodes that hold missing or infinite numbers or, in tables, text, rows of another width, steps
+        that are missing or there twice, and of rows that are there twice all but one; a note says which and why.
     columns
         Which columns of a table hold what, ``{"episode": "run", "observations": "q_*,dq_*"}``; what is left out is
         read from a TOML file beside the table. Names that are written here or there must be in the table.
@@ -82,19 +85,25 @@ def _load(source: Source, options: LoadOptions, allocate: Allocate, scratch: Pat
     if len(tasks) > 1:
         raise DataError(f"the joined sources belong to different tasks ({', '.join(sorted(tasks))})")
     known = next(iter(tasks.values()), None)  # a part that does not say its task shares the others'
-    called, good = first_columns(part.packed for part in parts), []
+    called, good, wrong = first_columns(part.packed for part in parts), [], list[DataError]()
     for i, (one, part) in enumerate(zip(names, parts, strict=True)):
         where = source_name(one)
         aligned = align_columns(part.packed, called, where)
         own = known or anonymous_task(aligned)
         clip, drop = options.clip_actions, options.drop_bad
-        good.append(check_packed(aligned, own, where, part.places, clip_actions=clip, drop_bad=drop))
+        try:
+            good.append(check_packed(aligned, own, where, part.problems, clip_actions=clip, drop_bad=drop))
+        except DataError as reason:  # the others may have problems too
+            wrong.append(reason)
         parts[i] = replace(part, packed=aligned)
+    if wrong:
+        more = [f"... and {len(wrong) - MOST} more sources"] if len(wrong) > MOST else []
+        raise DataError("\n".join([*map(str, wrong[:MOST]), *more])) from wrong[0].__cause__
     packed = concatenate_packed([part.packed for part in parts], allocate)
     if scratch is not None and len(names) > 1:
         for i in range(len(names)):
             shutil.rmtree(scratch / f"part-{i}")
-    chosen = known or anonymous_task(packed)
+    chosen = with_columns(known or anonymous_task(packed), packed)
     env_ids = list(dict.fromkeys(part.env_id for part in parts if part.env_id is not None))
     _note_versions(env_ids, chosen, name)
     return TrajectoryDataset(

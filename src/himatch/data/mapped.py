@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from himatch._runtime.files import entry, new_folder, reading
+from himatch.data.columns import mapping_file
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.packed import MANIFEST, open_packed, save_manifest
-from himatch.data.reader import LoadOptions, Source, anonymous_task, source_files, source_name
+from himatch.data.reader import LoadOptions, Source, anonymous_task, source_files, source_name, with_columns
 from himatch.data.sources import locate
-from himatch.data.tables import mapping_file
 from himatch.errors import DataError, HimatchWarning, note
 from himatch.tasks import Task, get_task, task_names
 
@@ -76,7 +76,8 @@ def _open(folder: Path, request: dict[str, Any], task: Task | None) -> Trajector
     for said in entry({"notes": [], **facts}, list, where, "notes"):
         note(str(said))
     stored = get_task(name) if name in task_names() else anonymous_task(packed)
-    return TrajectoryDataset(packed, task or stored, source=source, env_id=facts.get("env_id"), episodes=chosen)
+    own = with_columns(task or stored, packed)
+    return TrajectoryDataset(packed, own, source=source, env_id=facts.get("env_id"), episodes=chosen)
 
 
 def _fill(folder: Path, request: dict[str, Any], load: Load) -> TrajectoryDataset:

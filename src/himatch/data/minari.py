@@ -6,7 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.files import damaged, read_json, reading
-from himatch.data.checks import listed
 from himatch.data.episodes import CheckedEpisode, check_episode, pack_checked
+from himatch.data.facts import Facts
 from himatch.data.hdf5 import Hdf5Group, open_hdf5
 from himatch.data.packed import Allocate, Packed
+from himatch.data.wording import listed
 from himatch.errors import DataError, TaskError, one_line
 from himatch.tasks import Task, get_task, task_of_environment
 from himatch.tasks.spaces import refusal
@@ -41,18 +42,19 @@ class MinariFolder:
         if isinstance(facts, str):
             with reading(str(self.data / METADATA)):
                 facts = json.loads(facts)
-        name = facts.get("id") if isinstance(facts, dict) else self._written_by_himatch.get("env_id")
+        name = facts.get("id") if isinstance(facts, dict) else self.written_by_himatch.get("env_id")
         return name if isinstance(name, str) else None
 
     @property
-    def _written_by_himatch(self) -> dict[str, Any]:
+    def written_by_himatch(self) -> dict[str, Any]:
+        """What himatch says about a set that it wrote."""
         extra = self.metadata.get("himatch")
         return extra if isinstance(extra, dict) else {}
 
     @property
     def task(self) -> Task | None:
         """The task himatch wrote into it, or the one that runs the same environment."""
-        name = self._written_by_himatch.get("task")
+        name = self.written_by_himatch.get("task")
         if isinstance(name, str):
             try:
                 return get_task(name)
@@ -61,9 +63,14 @@ class MinariFolder:
         return None if self.env_id is None else task_of_environment(self.env_id)
 
     @property
+    def facts(self) -> Facts:
+        """Control rate and units, where himatch wrote them."""
+        return replace(Facts.of(self.written_by_himatch), mappings=())
+
+    @property
     def has_rewards(self) -> bool:
         """False for sets that himatch wrote from a log without rewards (Minari itself demands a column)."""
-        return self._written_by_himatch.get("rewards") is not False
+        return self.written_by_himatch.get("rewards") is not False
 
 
 def datasets_root() -> Path:
@@ -111,7 +118,19 @@ def read_minari(folder: MinariFolder, task: Task | None, allocate: Allocate) -> 
     total = folder.metadata.get("total_steps")
     if not isinstance(total, int) or isinstance(total, bool) or total < 1:
         raise DataError(f"{where}: metadata does not say how many steps there are (total_steps)")
-    return pack_checked(episodes, total, where, task, allocate)
+    packed = pack_checked(episodes, total, where, task, allocate)
+    return replace(packed, columns=_columns(folder, packed), facts=folder.facts)
+
+
+def _columns(folder: MinariFolder, packed: Packed) -> dict[str, tuple[str, ...]]:
+    """What himatch wrote about the names of columns, as far as these are as many as there are columns."""
+    written = folder.written_by_himatch.get("columns")
+    named = {}
+    for name in ("observations", "actions", "rewards"):
+        names, array = written.get(name) if isinstance(written, dict) else None, getattr(packed, name)
+        if isinstance(names, list) and array is not None and len(names) == (array.shape[1] if array.ndim == 2 else 1):
+            named[name] = tuple(map(str, names))
+    return named
 
 
 def _check_space(serialized: object, where: str, what: str) -> None:

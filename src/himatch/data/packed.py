@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.files import entry, read_json, reading, writing
+from himatch.data.facts import Facts, join_facts
+from himatch.data.places import Places, join_places
 from himatch.errors import DataError
 from himatch.types import Array
 
@@ -21,6 +23,7 @@ Allocate = Callable[[str, tuple[int, ...]], Array]
 """Gives a float32 array of that shape to fill, in memory or in a mapped file of that name."""
 
 MANIFEST = "packed.json"
+ROWS = "rows.npy"
 BLOCK = 65536  # rows handled at a time where a pass must not touch the whole array at once
 
 
@@ -57,7 +60,8 @@ class Packed:
 
     ``observations`` (N, obs), ``actions`` (N, act), ``rewards`` (N,) or None, ``lengths`` (E,), ``terminated`` (E,),
     ``final_observations`` (E, obs) of which only rows with ``has_final`` (E,) mean anything, ``labels`` E strings.
-    ``columns`` has what a table calls the columns of each array; other sources do not name them.
+    ``columns`` has what a table calls the columns of each array; other sources do not name them. ``facts`` are those
+    that hold for all of it, ``places`` where in the source everything was.
     """
 
     observations: Array
@@ -69,6 +73,8 @@ class Packed:
     has_final: NDArray[np.bool_]
     labels: tuple[str | None, ...]
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    facts: Facts = field(default_factory=Facts)
+    places: Places = field(default_factory=Places)
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -79,6 +85,18 @@ class Packed:
         """Episode and step of a row."""
         episode = int(np.searchsorted(self.starts, row, side="right")) - 1
         return episode, row - int(self.starts[episode])
+
+    def place(self, row: int) -> str:
+        """The step that a row is, for a message."""
+        episode, step = self.locate(row)
+        line = self.places.row(row)
+        return f"episode {self.places.episode(episode)}, step {step}" + (f" ({line})" if line else "")
+
+    def called(self, name: str, column: int) -> str:
+        """A column of ``observations``, ``actions`` or ``rewards`` by its name in the source, or ``obs[3]``."""
+        if name in self.columns:
+            return self.columns[name][column]
+        return "reward" if name == "rewards" else f"{name[:3]}[{column}]"
 
 
 def first_columns(parts: Iterable[Packed]) -> dict[str, tuple[str, ...]]:
@@ -119,12 +137,16 @@ def concatenate_packed(parts: Sequence[Packed], allocate: Allocate = in_memory) 
         np.concatenate([part.has_final for part in parts]),
         tuple(label for part in parts for label in part.labels),
         first_columns(parts),
+        join_facts([part.facts for part in parts]),
+        join_places([p.places for p in parts], [len(p.lengths) for p in parts], [len(p.actions) for p in parts]),
     )
 
 
 def save_manifest(folder: Path, packed: Packed, facts: dict[str, Any]) -> None:
     """Write what the mapped arrays in ``folder`` do not hold; the presence of the manifest says they are complete."""
     np.save(folder / "final_observations.npy", packed.final_observations)
+    if packed.places.rows is not None:
+        np.save(folder / ROWS, packed.places.rows)
     manifest = {
         **facts,
         "rewards": packed.rewards is not None,
@@ -133,6 +155,9 @@ def save_manifest(folder: Path, packed: Packed, facts: dict[str, Any]) -> None:
         "has_final": packed.has_final.tolist(),
         "labels": list(packed.labels),
         "columns": packed.columns,
+        "facts": packed.facts.as_json(),
+        "names": packed.places.names,
+        "tables": packed.places.tables,
     }
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
@@ -166,9 +191,22 @@ def open_packed(folder: Path) -> tuple[Packed, dict[str, Any]]:
         per_episode_array("has_final", np.bool_),
         tuple(entry(facts, list, where, "labels")),
         {array: tuple(entry(columns, list, where, array)) for array in columns},
+        Facts.of(entry({"facts": {}, **facts}, dict, where, "facts")),
+        _places(folder, facts),
     )
     stepwise = [len(a) for a in (packed.observations, packed.actions, packed.rewards) if a is not None]
     per_episode = [*map(len, (packed.terminated, packed.has_final, packed.final_observations)), len(packed.labels)]
     if {*stepwise} != {packed.lengths.sum()} or {*per_episode} != {len(packed.lengths)}:
         raise DataError(f"{folder}: its arrays and its {MANIFEST} do not belong together; remove the folder")
     return packed, facts
+
+
+def _places(folder: Path, facts: dict[str, Any]) -> Places:
+    """Names and rows, where the folder has them; what does not fit is left aside, for messages do without."""
+    where, rows = str(folder), None
+    if (folder / ROWS).is_file():
+        with reading(where):
+            rows = np.load(folder / ROWS, mmap_mode="r", allow_pickle=False)
+    names, tables = (entry({name: [], **facts}, list, where, name) for name in ("names", "tables"))
+    with reading(where):
+        return Places(tuple(names), rows, tuple((int(first), str(path)) for first, path in tables))

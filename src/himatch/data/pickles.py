@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from himatch._runtime.files import reading
-from himatch.data.checks import listed
+from himatch.data.wording import listed
 from himatch.errors import DataError
 
 

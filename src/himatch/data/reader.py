@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from himatch.data.checks import Places, listed
+from himatch.data.columns import Columns
+from himatch.data.csv_files import is_csv_table
 from himatch.data.episodes import pack_episodes, pack_trajectories
 from himatch.data.flat import read_arrays, read_d4rl, read_npz
 from himatch.data.hdf5 import is_hdf5
 from himatch.data.minari import MinariFolder, find_folder, read_minari
 from himatch.data.packed import Allocate, Packed
 from himatch.data.pickles import read_pickle
+from himatch.data.problems import Problems
 from himatch.data.sources import locate, split_sources
+<<<<<<< HEAD
 from himatch.data.table_files import DataFrame, is_csv_table, is_frame
+=======
+from himatch.data.table_files import DataFrame, is_frame
+>>>>>>> 70ea6b4ae55fe4c22015674b88267268a29db63d
 from himatch.data.tables import read_table
+from himatch.data.wording import listed
 from himatch.errors import DataError, note
 from himatch.tasks import Task, get_task, task_names
+from himatch.tasks.task import FeatureSource, nameable
 from himatch.types import Trajectory
 
 Source = (
@@ -53,7 +61,7 @@ class SourceContent:
     packed: Packed
     task: Task | None
     env_id: str | None = None
-    places: Places = field(default_factory=Places)
+    problems: Problems = field(default_factory=Problems)
 
 
 def source_files(source: Source) -> list[str | Path] | None:
@@ -77,14 +85,24 @@ def source_name(source: Source) -> str:
 
 def read_source(source: Source, options: LoadOptions, allocate: Allocate) -> SourceContent:
     """Read what is in memory, or one file or folder."""
+    content = _read(source, options, allocate)
+    rate = (options.columns or {}).get("rate")
+    if rate is None:
+        return content
+    Columns().changed({"rate": rate}, "columns")
+    facts = replace(content.packed.facts, rate=float(rate))
+    return replace(content, packed=replace(content.packed, facts=facts))
+
+
+def _read(source: Source, options: LoadOptions, allocate: Allocate) -> SourceContent:
     if isinstance(source, (str, Path)):
         return _read_file(locate(str(source), options.cache), options, allocate)
     task = options.task
     if isinstance(source, Mapping):
         return SourceContent(read_arrays(source, "arrays", task, allocate), task)
     if is_frame(source):
-        packed, places = read_table(source, task, allocate, options.columns)
-        return SourceContent(packed, task, places=places)
+        packed, problems = read_table(source, task, allocate, options.columns)
+        return SourceContent(packed, task, problems=problems)
     if not isinstance(source, Iterable):
         raise DataError(
             "a dataset is a file or folder, a name, a list of these, a list of Trajectory or of dictionaries, a "
@@ -107,8 +125,8 @@ def _read_file(path: Path, options: LoadOptions, allocate: Allocate) -> SourceCo
     elif suffix in (".pkl", ".pickle"):
         packed = pack_episodes(read_pickle(path), str(path), known, allocate)
     elif suffix == ".parquet" or is_csv_table(path):
-        packed, places = read_table(path, known, allocate, options.columns)
-        return SourceContent(packed, known, places=places)
+        packed, problems = read_table(path, known, allocate, options.columns)
+        return SourceContent(packed, known, problems=problems)
     else:
         raise DataError(f"{path}: do not know how to read {suffix or 'a file without a suffix'}; known: {FORMATS}")
     return SourceContent(packed, known)
@@ -149,3 +167,11 @@ def anonymous_task(packed: Packed) -> Task:
         observation_width=packed.observations.shape[1] or None,
         action_width=packed.actions.shape[1] or None,
     )
+
+
+def with_columns(task: Task, packed: Packed) -> Task:
+    """The task with the columns of a table as features, where it has none of that name."""
+    found: dict[str, FeatureSource] = {name: i for i, name in enumerate(packed.columns.get("observations", ()))}
+    found |= {name: f"act[{i}]" for i, name in enumerate(packed.columns.get("actions", ())) if name not in found}
+    more = {name: source for name, source in found.items() if nameable(name) and name not in task.features}
+    return replace(task, features={**task.features, **more}) if more else task

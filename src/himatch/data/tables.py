@@ -2,158 +2,66 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch._runtime.files import reading
-from himatch.data.checks import Places, listed
+from himatch.data.cells import TableContent, moment, number
+from himatch.data.columns import Columns, split_units
 from himatch.data.episodes import pack_episodes
+from himatch.data.facts import Facts
 from himatch.data.packed import Allocate, Packed
-from himatch.data.table_files import DataFrame, StepTable, compressed, moment, number, open_table
+from himatch.data.places import Places
+from himatch.data.problems import LEAVE_OUT, Problems
+from himatch.data.rates import note_gaps, rate_of_steps
+from himatch.data.row_order import Rows, order_rows
+from himatch.data.table_files import DataFrame, StepTable, open_table
+from himatch.data.wording import listed
 from himatch.errors import DataError, note
 from himatch.tasks import Task
 
-SHARED = "columns.toml"
-GAP = 1.5  # usual intervals, from which on rows are missing between two
-IRREGULAR = 0.1  # part of the intervals that are gaps, from which on none of them says anything
-
-Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which column of a table holds what.
-
-    ``observations`` and ``actions`` are names or patterns (``q_*``), comma-separated or a list: columns come in the
-    order of the list, those of one pattern in the order of the table. ``reward``, ``terminated``, ``step`` and
-    ``label`` are used where the table has them, must be there where somebody ``wrote`` their names, and are left out
-    where the name is empty. An empty ``episode`` makes the whole table one.
-    """
-
-    episode: str = "episode"
-    observations: str | tuple[str, ...] = "obs*"
-    actions: str | tuple[str, ...] = "act*"
-    reward: str = "reward"
-    terminated: str = "terminated"
-    step: str = "step"
-    label: str = "label"
-    wrote: frozenset[str] = frozenset()
-
-    @classmethod
-    def beside(cls, table: Path) -> Columns:
-        """The mapping in a TOML file beside the table, or the defaults."""
-        path = mapping_file(table)
-        if not path.is_file():
-            return cls()
-        with reading(str(path)):
-            settings = tomllib.loads(path.read_text())
-        return cls().changed(settings, str(path))
-
-    def changed(self, settings: Mapping[str, Any], where: str) -> Columns:
-        """The mapping with some settings changed; unknown ones are refused by name."""
-        known = {field.name for field in fields(self)} - {"wrote"}
-        unknown = sorted(set(settings) - known)
-        if unknown:
-            raise DataError(f"{where}: unknown key {unknown[0]!r}; known are {', '.join(sorted(known))}")
-        values: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()
-        }
-        for key, value in values.items():
-            several = key in ("observations", "actions")
-            items = value if several and isinstance(value, tuple) else (value,)
-            if not all(isinstance(item, str) for item in items):
-                raise DataError(f"{where}: {key!r} must be a column name{' or a list of them' if several else ''}")
-        return replace(self, **values, wrote=self.wrote | values.keys())
-
-    def find(self, names: list[str], where: str) -> dict[str, list[int]]:
-        """Positions of the columns that hold what, without those of the optional roles that are not there."""
-        roles = ("episode", "reward", "terminated", "step", "label")
-        found = {role: [i] for role in roles if (i := self._role(role, names, where)) is not None}
-        taken = {i for (i,) in found.values()}
-        for what in ("observations", "actions"):
-            found[what] = [i for i in self._select(what, names, where) if i not in taken]
-        if not found["observations"] or not found["actions"]:
-            raise DataError(f"{where}: observations and actions need at least one number a step")
-        both = [names[i] for i in found["observations"] if i in found["actions"]]
-        if both:
-            raise DataError(
-                f"{where}: {listed(both)} is among the observations and among the actions, so that a policy would see "
-                "the action that it has to predict; name it in one of them only"
-            )
-        twice = [names[i] for several in found.values() for i in several if names.count(names[i]) > 1]
-        if twice:
-            raise DataError(f"{where}: there are several columns {twice[0]!r}; give each a name of its own")
-        return found
-
-    def _role(self, role: str, names: list[str], where: str) -> int | None:
-        name = getattr(self, role)
-        if name and name in names:
-            return names.index(name)
-        if name and role == "episode":
-            raise _no_column(
-                f"{name!r} that says which episode a row belongs to", role, names, where, "'' makes a table one episode"
-            )
-        if name and role in self.wrote:
-            raise _no_column(f"{name!r} for the {role}", role, names, where)
-        return None
-
-    def _select(self, what: str, names: list[str], where: str) -> list[int]:
-        patterns = getattr(self, what)
-        wanted = [p.strip() for p in patterns.split(",")] if isinstance(patterns, str) else list(patterns)
-        selected: list[int] = []
-        for pattern in wanted:
-            matching = [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
-            if not matching:
-                raise _no_column(f"matches {pattern!r} for the {what}", what, names, where)
-            selected += matching
-        return list(dict.fromkeys(selected))
-
-
-def _no_column(which: str, role: str, names: list[str], where: str, more: str = "") -> DataError:
-    return DataError(
-        f"{where}: no column {which} (columns: {listed(names)}); name it with --columns.{role} "
-        f"(columns={{{role!r}: ...}}) or in a TOML file beside the table{f'; {more}' if more else ''}"
-    )
-
-
-def mapping_file(table: Path) -> Path:
-    """Where a file would lie that says which column of the table holds what: its own, or one for all of the folder."""
-    own = (table.with_suffix("") if compressed(table) else table).with_suffix(".toml")
-    return own if own.is_file() else table.with_name(SHARED)
+MOST_CHOICES, FEWEST_ROWS = 10, 100  # whole numbers that look like choices, over at least so many rows
 
 
 def read_table(
     source: Path | DataFrame, task: Task | None, allocate: Allocate, columns: Mapping[str, Any] | None = None
-) -> tuple[Packed, Places]:
-    """Read a CSV (``.csv``, ``.csv.gz``) or Parquet table of steps, or a data frame."""
+) -> tuple[Packed, Problems]:
+    """Read a CSV (``.csv``, ``.csv.gz``) or Parquet table of steps, or a data frame.
+
+    What is wrong with some of its rows is handed back; the episodes that they belong to are there, but make no sense.
+    """
     table = open_table(source)
     mapping = Columns.beside(source) if isinstance(source, Path) else Columns()
-    steps = _read_steps(table, mapping.changed(columns or {}, f"columns of {table.where}"))
+    mapping = mapping.changed(columns or {}, f"columns of {table.where}")
+    steps = _read_steps(table, mapping)
+    if task is None or task.action_low is None:  # a range is that of numbers, not of choices
+        _check_choices(steps, mapping, table.where)
     whole = np.full(len(steps.actions), source.stem if isinstance(source, Path) else "0")
-    rows_of = _episode_rows(steps.roles.get("episode", whole), steps.roles.get("step"), table)
+    problems = Problems()
+    rows_of = order_rows(steps.roles.get("episode", whole), steps.roles.get("step"), steps.content, table, problems)
+    _find_wrong_cells(steps, rows_of, table, problems)
+    episodes = list(_episodes(steps, rows_of, table, problems))
+    names = [listed([repr(name)]) for name in rows_of]
+    packed = pack_episodes(episodes, table.where, task, allocate, names)
+    rate = mapping.rate
     if "step" in steps.roles:
-        _note_gaps(steps.roles["step"], rows_of, table.where)
-    episodes = []
-    for name, rows in rows_of.items():
-        episode: dict[str, Any] = {"observations": steps.observations[rows], "actions": steps.actions[rows]}
-        if "reward" in steps.roles:
-            episode["rewards"] = steps.roles["reward"][rows]
-        if "terminated" in steps.roles:
-            episode["terminals"] = _flags(steps.roles["terminated"][rows], table.where)
-        if "label" in steps.roles:
-            episode["label"] = _label(steps.roles["label"], rows, name, table)
-        episodes.append(episode)
-    packed = pack_episodes(episodes, table.where, task, allocate, [listed([repr(name)]) for name in rows_of])
-    names = {**steps.names, "observations": steps.names["observations"][: packed.observations.shape[1]]}
-    order = np.concatenate(list(rows_of.values()))
-    return replace(packed, columns=names), Places(list(rows_of), lambda row: table.place(int(order[row])))
+        ordered = {name: rows for i, (name, rows) in enumerate(rows_of.items()) if i not in problems.episodes}
+        note_gaps(steps.roles["step"], ordered, table.where)
+        rate = rate or rate_of_steps(steps.roles["step"], list(ordered.values()), steps.step_unit, table.where)
+    called = {**steps.names, "observations": steps.names["observations"][: packed.observations.shape[1]]}
+    known = {name for several in called.values() for name in several}
+    units = {name: unit for name, unit in {**steps.units, **mapping.units}.items() if name in known}
+    path = str(source) if isinstance(source, Path) else ""
+    return replace(
+        packed,
+        columns=called,
+        facts=Facts(rate, units, (mapping.path,) if mapping.path else ()),
+        places=Places(tuple(rows_of), np.concatenate(list(rows_of.values())), ((0, path),)),
+    ), problems
 
 
 @dataclass(frozen=True)
@@ -164,97 +72,156 @@ class _Steps:
     actions: NDArray[np.float64]
     roles: dict[str, NDArray[Any]]
     names: dict[str, tuple[str, ...]]
+    all_names: list[str]
+    units: dict[str, str]
+    step_unit: str | None
+    content: TableContent
 
 
 def _read_steps(table: StepTable, mapping: Columns) -> _Steps:
-    names = table.read_names()
-    found = mapping.find(names, table.where)
+    raw = table.read_names()
+    names, units = split_units(raw)
+    found = mapping.find(names, raw, table.where)
     vectors = [*found["observations"], *found["actions"]]
     numeric = {role: reader for role, reader in (("reward", number), ("step", moment)) if role in found}
     texts = [role for role in ("episode", "terminated", "label") if role in found]
     readers = {**dict.fromkeys(vectors, number), **{found[role][0]: reader for role, reader in numeric.items()}}
-    numbers, words = table.read(names, readers, [found[role][0] for role in texts])
-    if numbers.size == 0:
+    content = table.read(raw, readers, [found[role][0] for role in texts])
+    if content.numbers.size == 0:
         raise DataError(f"{table.where}: the table has no rows")
     place = {column: i for i, column in enumerate(readers)}
-    roles: dict[str, NDArray[Any]] = dict(zip(texts, words.T, strict=True))
-    roles |= {role: numbers[:, place[found[role][0]]] for role in numeric}
+    roles: dict[str, NDArray[Any]] = dict(zip(texts, content.words.T, strict=True))
+    roles |= {role: content.numbers[:, place[found[role][0]]] for role in numeric}
     arrays = {"observations": "observations", "actions": "actions", "reward": "rewards"}
+    step_unit = None
+    if "step" in found:
+        (step,) = found["step"]
+        step_unit = "ns" if step in content.times else mapping.units.get(names[step]) or units.get(names[step])
     return _Steps(
-        numbers[:, : len(found["observations"])],
-        numbers[:, len(found["observations"]) : len(vectors)],
+        content.numbers[:, : len(found["observations"])],
+        content.numbers[:, len(found["observations"]) : len(vectors)],
         roles,
         {array: tuple(names[i] for i in found[what]) for what, array in arrays.items() if what in found},
+        names,
+        units,
+        step_unit,
+        content,
     )
 
 
-def _episode_rows(episode: NDArray[Any], step: NDArray[Any] | None, table: StepTable) -> dict[str, Rows]:
-    """Row numbers of every episode by its name, in order of appearance."""
-    changes = np.flatnonzero(episode[1:] != episode[:-1]) + 1
-    groups: dict[str, list[Rows]] = {}
-    for run in np.split(np.arange(len(episode)), changes):
-        name = str(episode[run[0]])
-        if name in groups and step is None:
-            raise DataError(
-                f"{table.where}: episode {name!r} comes back in {table.place(run[0])} after another one; sort the "
-                "table, give every episode its own name, or name a step column so that interleaved rows can be put in "
-                "order"
-            )
-        groups.setdefault(name, []).append(run)
-    return {name: _ordered(np.concatenate(parts), step, name, table) for name, parts in groups.items()}
-
-
-def _ordered(rows: Rows, step: NDArray[Any] | None, name: str, table: StepTable) -> Rows:
-    if step is None:
-        return rows
-    missing = rows[~np.isfinite(step[rows])]
-    if len(missing):
-        raise DataError(f"{table.where}: episode {name!r} has no step in {table.place(missing[0])}; fill it in")
-    rows = rows[np.argsort(step[rows], kind="stable")]
-    twice = np.flatnonzero(np.diff(step[rows]) == 0)
-    if len(twice):
-        first, second = (table.place(row) for row in rows[twice[0] : twice[0] + 2])
-        raise DataError(
-            f"{table.where}: episode {name!r} has the same step in {first} and {second}; give every episode its own "
-            "name and every row of it its own step"
-        )
-    return rows
-
-
-def _note_gaps(step: NDArray[Any], rows_of: Mapping[str, Rows], where: str) -> None:
-    """Warn of rows that are missing inside episodes, where the steps are regular otherwise."""
-    intervals = {name: np.diff(step[rows]) for name, rows in rows_of.items()}
-    everything = np.concatenate(list(intervals.values()))
-    if len(everything) == 0:
+def _check_choices(steps: _Steps, mapping: Columns, where: str) -> None:
+    """Refuse actions that are numbers of choices, which a policy of himatch would average."""
+    if mapping.continuous or len(steps.actions) < FEWEST_ROWS:
         return
-    usual = np.median(everything)
-    torn = [name for name, found in intervals.items() if (found > GAP * usual).any()]
-    if torn and (everything > GAP * usual).mean() <= IRREGULAR:
+    names = steps.names["actions"]
+    chosen = [name for name, column in zip(names, steps.actions.T, strict=True) if _looks_chosen(column)]
+    say = "say so where they are continuous (--columns.continuous, columns={'continuous': True})"
+    if len(chosen) == len(names):
+        raise DataError(
+            f"{where}: the actions ({listed(chosen)}) hold a few whole numbers only, as discrete ones do, which "
+            f"himatch does not support yet; {say}"
+        )
+    if chosen:
         note(
-            f"{where}: rows are missing in {len(torn)} of {len(rows_of)} episodes ({listed(map(repr, torn))}): their "
-            f"step column has gaps, the longest {everything.max() / usual:.3g} times the usual interval; steps are "
-            "taken as equally long, so cut episodes there or fill the rows in"
+            f"{where}: {listed(chosen)} among the actions hold a few whole numbers only; they are predicted as "
+            f"continuous numbers; {say}"
         )
 
 
-def _label(words: NDArray[Any], rows: Rows, name: str, table: StepTable) -> str | None:
+def _looks_chosen(column: NDArray[np.float64]) -> bool:
+    if not (np.isfinite(column).all() and (column == np.round(column)).all()):
+        return False
+    return 2 <= len(np.unique(column)) <= MOST_CHOICES
+
+
+def _find_wrong_cells(steps: _Steps, rows_of: Mapping[str, Rows], table: StepTable, problems: Problems) -> None:
+    if not steps.content.wrong:
+        return
+    episode_of = np.empty(len(steps.actions), dtype=np.int64)
+    for i, rows in enumerate(rows_of.values()):
+        episode_of[rows] = i
+    for one in steps.content.wrong:
+        episode = [int(episode_of[one.row])]
+        if one.column is None:
+            problems.add(
+                "width",
+                episode,
+                lambda one=one: (  # type: ignore[misc]
+                    f"{table.place(one.row)} has {one.width} columns, the header has {len(steps.all_names)}"
+                ),
+                f"mend the row or {LEAVE_OUT}",
+            )
+        else:
+            name = steps.all_names[one.column]
+            problems.add(
+                "text",
+                episode,
+                lambda one=one, name=name: (  # type: ignore[misc]
+                    f"column {listed([name])} holds {listed([one.cell])} in {table.place(one.row)}, which is no number"
+                ),
+                "mend the row, leave the column out, or the episode (--drop-bad, drop_bad=True)",
+            )
+
+
+def _episodes(
+    steps: _Steps, rows_of: Mapping[str, Rows], table: StepTable, problems: Problems
+) -> Iterator[dict[str, Any]]:
+    """The episodes as dictionaries; of one in which something is wrong nothing more is asked."""
+    for i, (name, rows) in enumerate(rows_of.items()):
+        episode: dict[str, Any] = {"observations": steps.observations[rows], "actions": steps.actions[rows]}
+        if "reward" in steps.roles:
+            episode["rewards"] = steps.roles["reward"][rows]
+        if "terminated" in steps.roles and i not in problems.episodes:
+            ended = _flags(steps.roles["terminated"], rows, i, table, problems)
+            if ended[:-1].any():
+                inside = int(np.argmax(ended))
+                problems.add(
+                    "termination",
+                    [i],
+                    lambda name=name, inside=inside: (  # type: ignore[misc]
+                        f"episode {listed([repr(name)])}: terminates at step {inside} and goes on"
+                    ),
+                    f"it is not one episode; cut it there or {LEAVE_OUT}",
+                )
+            else:
+                episode["terminals"] = ended
+        if "label" in steps.roles and i not in problems.episodes:
+            episode["label"] = _label(steps.roles["label"], rows, name, i, table, problems)
+        yield episode
+
+
+def _label(
+    words: NDArray[Any], rows: Rows, name: str, episode: int, table: StepTable, problems: Problems
+) -> str | None:
     """The one label of an episode; blank cells say nothing."""
     given = list(dict.fromkeys(word for word in map(str, words[rows]) if word))
     if len(given) > 1:
         row = rows[np.argmax(words[rows] == given[1])]
-        raise DataError(
-            f"{table.where}: episode {name!r} is labelled {given[0]!r} and in {table.place(row)} {given[1]!r}; give "
-            "each episode one label, or name another column (--columns.label '': none)"
+        problems.add(
+            "label",
+            [episode],
+            lambda: f"episode {name!r} is labelled {given[0]!r} and in {table.place(row)} {given[1]!r}",
+            f"give each episode one label, name another column (--columns.label '': none), or {LEAVE_OUT}",
         )
     return given[0] if given else None
 
 
-def _flags(words: NDArray[Any], where: str) -> NDArray[np.bool_]:
-    meanings = {
-        **dict.fromkeys(("1", "1.0", "true", "yes"), True),
-        **dict.fromkeys(("", "0", "0.0", "false", "no"), False),
-    }
-    try:
-        return np.array([meanings[str(word).strip().lower()] for word in words], dtype=bool)
-    except KeyError as word:
-        raise DataError(f"{where}: {word} in the terminated column is neither true nor false") from None
+_MEANINGS = {
+    **dict.fromkeys(("1", "1.0", "true", "yes"), True),
+    **dict.fromkeys(("", "0", "0.0", "false", "no"), False),
+}
+
+
+def _flags(words: NDArray[Any], rows: Rows, episode: int, table: StepTable, problems: Problems) -> NDArray[np.bool_]:
+    """Whether each row is the last of an episode that terminated."""
+    meant = [_MEANINGS.get(str(word).strip().lower()) for word in words[rows]]
+    if None in meant:
+        row = rows[meant.index(None)]
+        problems.add(
+            "flag",
+            [episode],
+            lambda: f"{str(words[row])!r} in the terminated column is neither true nor false ({table.place(row)})",
+            f"write 1 or 0 there, or {LEAVE_OUT}",
+            count=meant.count(None),
+        )
+    return np.array([bool(flag) for flag in meant], dtype=bool)

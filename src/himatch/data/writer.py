@@ -165,12 +165,19 @@ def _metadata(dataset: TrajectoryDataset, name: str, description: str) -> dict[s
             "env_id": env_id,
             "rewards": dataset.has_rewards,
             "content_hash": dataset.content_hash,
+            **_known(dataset),
         },
     }
     if env_id is not None:
         spec = environment_spec(env_id, task.env_kwargs if task.env_id == env_id else {})
         metadata |= {} if spec is None else {"env_spec": spec}
     return metadata
+
+
+def _known(dataset: TrajectoryDataset) -> dict[str, Any]:
+    """Names of columns, units and control rate, as far as they are known."""
+    known = {"columns": dict(dataset.packed.columns), "units": dict(dataset.units), "rate": dataset.rate}
+    return {name: value for name, value in known.items() if value}
 
 
 def _box(low: Any, high: Any, width: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from himatch.data.checks import listed
+from himatch.data.wording import listed
 from himatch.datagen.behaviour import Act, BehaviourPolicy, FunctionPolicy, file_hash
 from himatch.errors import HimatchError
 from himatch.tasks.imports import import_code

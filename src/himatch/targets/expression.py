@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar, get_args
 
 import numpy as np
 
-from himatch.data import load_dataset
+from himatch.data import TrajectoryDataset, load_dataset
 from himatch.errors import ExpressionError, HimatchError, TargetError
 from himatch.targets.distribution import Component, Distribution, Shape, number
 from himatch.targets.target import Demonstration, Drawn, Goal, Patched, Return, Samples, Shifted, Synthetic, Target
@@ -35,14 +35,19 @@ SHAPES: tuple[Shape, ...] = get_args(Shape)
 HeldOut = Callable[[int], Target]
 """The held-out episode of that number."""
 
+ColumnNames = Mapping[str, Sequence[str]]
+"""What a run calls the columns of its ``observations`` and ``actions``; nothing where they have no names."""
 
-def parse_target(text: str, task: Task | str | None = None, held_out: HeldOut | None = None) -> Target:
+
+def parse_target(
+    text: str, task: Task | str | None = None, held_out: HeldOut | None = None, columns: ColumnNames | None = None
+) -> Target:
     """The target that an expression describes; mistakes are reported with the character they stand at.
 
-    ``task`` is used to read the files that ``demo(PATH, EPISODE)`` names, ``held_out`` to look up ``heldout(EPISODE)``
-    of a run.
+    ``task`` is used to read the files that ``demo(PATH, EPISODE)`` names, and of their columns those that a run calls
+    so, ``columns``, in this order; ``held_out`` is used to look up ``heldout(EPISODE)`` of a run.
     """
-    parser = _Parser(text, task, held_out)
+    parser = _Parser(text, task, held_out, columns)
     target = _as_target(parser.expression())
     parser.skip_space()
     if parser.position < len(text):
@@ -60,8 +65,10 @@ def _as_target(item: Item) -> Target:
 class _Parser:
     """Recursive descent; ``position`` is the next character to read."""
 
-    def __init__(self, text: str, task: Task | str | None, held_out: HeldOut | None) -> None:
-        self.text, self.task, self.held_out = text, task, held_out
+    def __init__(
+        self, text: str, task: Task | str | None, held_out: HeldOut | None, columns: ColumnNames | None
+    ) -> None:
+        self.text, self.task, self.held_out, self.columns = text, task, held_out, columns
         self.position = self.depth = 0
         self.arguments: list[int] = []  # where those of the innermost function begin
 
@@ -121,8 +128,8 @@ class _Parser:
             raise self.error("expected ')' or a comma")
         return tuple(values)
 
-    def path(self) -> str:
-        """A file name: quoted, or everything up to the next comma or bracket."""
+    def path(self, expected: str = "expected a file name") -> str:
+        """A name: quoted, or everything up to the next comma or bracket."""
         start = self.argument()
         quote = self.text[start : start + 1]
         if quote in ("'", '"'):
@@ -136,7 +143,7 @@ class _Parser:
                 self.position += 1
             found = self.text[start : self.position].strip()
         if not found:
-            raise self.error("expected a file name", start)
+            raise self.error(expected, start)
         return found
 
     def opened(self, path: str, read: Callable[[str], Content]) -> Content:
@@ -262,17 +269,36 @@ class _Parser:
 
     def demo(self) -> Target:
         path = self.path()
-        episode = self.whole_number("episode") if self.accept(",") else 0
-        dataset = self.opened(path, lambda path: load_dataset(path, self.task))
-        if episode >= len(dataset):
-            raise TargetError(f"{path} has {len(dataset)} episodes, there is no episode {episode}", 1)
-        return Demonstration(dataset[episode], f"demo({path}, {episode})")
+        called = self.path("expected the name or the number of an episode") if self.accept(",") else None
+        wanted = {name: list(names) for name, names in (self.columns or {}).items() if names}
+        dataset = self.opened(path, lambda path: load_dataset(path, self.task, columns=wanted))
+        for name, names in wanted.items():
+            found = dataset.packed.columns.get(name, ())
+            if found and list(found) != names:  # of a set that is no table, whose columns nobody chose
+                raise TargetError(f"{path}: its {name} ({', '.join(found)}) are not those of the run", 0)
+        number = _episode(dataset, path, called)
+        return Demonstration(dataset[number], f"demo({path}, {number if called is None else called})")
 
     def heldout(self) -> Target:
         number = self.whole_number("held-out episode")
         if self.held_out is None:
             raise TargetError("held-out episodes belong to a run: match a policy with this target")
         return self.held_out(number)
+
+
+def _episode(dataset: TrajectoryDataset, path: str, called: str | None) -> int:
+    """The episode that the file calls so, else the one of that number."""
+    if called is None:
+        return 0
+    names = dataset.episode_names
+    if called in names:
+        return names.index(called)
+    number = int(called) if called.isdecimal() else None
+    if number is None or number >= len(dataset):
+        some = ", ".join(repr(name) for name in names[:5] if name is not None)
+        known = f" (it has {some}{', ...' if len(names) > 5 else ''})" if some else ""
+        raise TargetError(f"{path} has {len(dataset)} episodes, there is no episode {called}{known}", 1)
+    return number
 
 
 def read_histogram(path: str) -> Drawn:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from himatch.errors import TargetError
-from himatch.targets.expression import HeldOut, parse_target
+from himatch.targets.expression import ColumnNames, HeldOut, parse_target
 from himatch.targets.target import Demonstration, Samples, Target
 from himatch.tasks import Task
 from himatch.types import Trajectory
@@ -15,12 +15,17 @@ TargetLike = Target | Trajectory | str | ArrayLike
 """One target: an expression, an episode, samples of the feature, or a target already."""
 
 
-def as_target(target: TargetLike, task: Task | str | None = None, held_out: HeldOut | None = None) -> Target:
+def as_target(
+    target: TargetLike,
+    task: Task | str | None = None,
+    held_out: HeldOut | None = None,
+    columns: ColumnNames | None = None,
+) -> Target:
     """Whatever a user hands over as a target: an expression, an episode, samples, or a target already."""
     if isinstance(target, Target):
         return target
     if isinstance(target, str):
-        return parse_target(target, task, held_out)
+        return parse_target(target, task, held_out, columns)
     if isinstance(target, Trajectory):
         return demo(target)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
@@ -19,11 +20,14 @@ FeatureFunction = Callable[[NDArray[np.float32], NDArray[np.float32], "NDArray[n
 Row t may depend on other steps of the episode, but then it is not known before the end, as ``remaining`` needs it.
 """
 
-FeatureSource = int | Sequence[int] | FeatureFunction
-"""Where a named feature comes from: an observation coordinate, several of them, or a function.
+FeatureSource = int | str | Sequence[int] | FeatureFunction
+"""Where a named feature comes from: an observation coordinate, several of them, ``act[0]``, or a function.
 
 A task takes NumPy's numbers and arrays and slices for coordinates too, and keeps them as plain numbers.
 """
+
+
+ACTION = re.compile(r"act\[(\d+)\]")
 
 
 @dataclass(frozen=True)
@@ -97,12 +101,14 @@ class Task:
 
     def _feature(self, name: str, source: FeatureSource) -> FeatureSource:
         """A function as it is, coordinates as plain numbers."""
-        if name in ("reward", "state") or not name.isidentifier():
+        if not nameable(name):
             raise TaskError(
                 f"task {self.name}: {name!r} cannot name a feature; use letters, digits and _, not 'reward' or 'state'"
             )
         if callable(source):
             return source
+        if isinstance(source, str):
+            return self._action(name, source)
         width = self.observation_width
         try:
             plain = _coordinates(source, width)
@@ -117,6 +123,15 @@ class Task:
             raise TaskError(f"task {self.name}: feature {name!r} names coordinate {bad or '(none)'} of {width or '?'}")
         return plain
 
+    def _action(self, name: str, source: str) -> str:
+        found = ACTION.fullmatch(source)
+        if found is None or (self.action_width is not None and int(found[1]) >= self.action_width):
+            raise TaskError(
+                f"task {self.name}: feature {name!r} cannot be {source!r}; give a coordinate of the observation "
+                "(3), several ([3, 4]), an action (act[0]), or a function of observations, actions and rewards"
+            )
+        return source
+
     def __repr__(self) -> str:
         environment = self.env_id or "no environment"
         return f"Task({self.name!r}, {environment}, horizon {self.horizon}, features {', '.join(self.features) or '-'})"
@@ -127,6 +142,13 @@ class Task:
             return None
         low, high = self.reference_returns
         return 100.0 * (total - low) / (high - low)
+
+
+def nameable(name: str) -> bool:
+    """Whether a feature may have this name: columns of a table often have points, blanks or strokes in theirs."""
+    if not name or name in ("reward", "state") or name[0].isdigit() or name != name.strip():
+        return False
+    return name.isprintable() and not set(name) & set(",[](){}/\\'\"")
 
 
 def _coordinates(source: Any, width: int | None) -> int | tuple[int, ...]:

@@ -21,7 +21,8 @@ class FeatureReport:
     """One feature over all steps.
 
     ``spread`` is the standard deviation of episode means: how much episodes differ, which is what conditioning on the
-    feature can tell apart. ``distributions`` holds histograms over ``edges`` of all episodes and of each group.
+    feature can tell apart. ``distributions`` holds histograms over ``edges`` of all episodes and of each group. There
+    are that many different ``values``, 3 if more.
     """
 
     name: str
@@ -34,6 +35,7 @@ class FeatureReport:
     spread: float
     edges: list[float]
     distributions: dict[str, list[float]]
+    values: int
 
     def __repr__(self) -> str:
         return (
@@ -56,6 +58,9 @@ class DatasetReport:
     action_width: int
     observation_names: list[str]
     action_names: list[str]
+    rate: float | None
+    units: dict[str, str]
+    mapping_files: list[str]
     megabytes: float
     lengths: dict[str, float]
     terminated: int
@@ -67,6 +72,7 @@ class DatasetReport:
     groups: dict[str, list[int]]
     features: list[FeatureReport]
     failed: dict[str, str]
+    extremes: list[dict[str, Any]]
     warnings: list[str]
 
     def as_json(self) -> dict[str, Any]:
@@ -116,7 +122,12 @@ def _overview(report: DatasetReport) -> Table:
     )
     for what, names in (("observations", report.observation_names), ("actions", report.action_names)):
         if names:
-            table.add_row(what, _shown(names, MOST_FEATURES))
+            measured = [f"{name} [{report.units[name]}]" if name in report.units else name for name in names]
+            table.add_row(what, _shown(measured, MOST_FEATURES))
+    if report.mapping_files:
+        table.add_row("columns from", _shown(report.mapping_files, 5))
+    if report.rate is not None:
+        table.add_row("control rate", f"{report.rate:g} Hz")
     table.add_row("lengths", numbers(report.lengths, 0))
     table.add_row("ended by", f"termination {report.terminated:,}   truncation {report.episodes - report.terminated:,}")
     if report.returns is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from himatch.data.dataset import TrajectoryDataset
 from himatch.data.inspection.report import GROUP_SIZE, DatasetReport, FeatureReport
 from himatch.data.split import ranked_groups
 from himatch.errors import DataError, HimatchError
-from himatch.statistics.bins import Bins
+from himatch.statistics.bins import PAPER_BINS, Bins
 from himatch.statistics.features import feature_names, resolve_feature
 from himatch.tasks.locomotion import LOCOMOTION
 from himatch.tasks.registry import environment_name, has_versions
+
+FEW_BINS = 5
 
 
 def inspect_dataset(
@@ -51,6 +54,9 @@ def inspect_dataset(
         action_width=dataset.action_width,
         observation_names=list(dataset.observation_names),
         action_names=list(dataset.action_names),
+        rate=dataset.rate,
+        units=dict(dataset.units),
+        mapping_files=list(dataset.mapping_files),
         megabytes=_megabytes(dataset),
         lengths=_spread(lengths),
         terminated=int(dataset.terminated.sum()),
@@ -62,6 +68,7 @@ def inspect_dataset(
         groups=groups,
         features=reports,
         failed=failed,
+        extremes=[asdict(one) for one in dataset.extremes()],
         warnings=[*warnings, *failed.values(), *_remarks(dataset, reports)],
     )
 
@@ -99,9 +106,18 @@ def _feature_reports(dataset: TrajectoryDataset, name: str, groups: dict[str, li
                 float(means[:, i].std()),
                 bins.edges[i].tolist(),
                 {group: histogram[i].tolist() for group, histogram in histograms.items()},
+                _count_values(values),
             )
         )
     return reports
+
+
+def _count_values(values: NDArray[Any]) -> int:
+    """How many different values there are: 1, 2, or 3 for more."""
+    low, high = values.min(), values.max()
+    if low == high:
+        return 1
+    return 2 if bool(((values == low) | (values == high)).all()) else 3
 
 
 def _spread(values: NDArray[Any]) -> dict[str, float]:
@@ -131,9 +147,16 @@ def _remarks(dataset: TrajectoryDataset, reports: list[FeatureReport]) -> list[s
         )
     if len(dataset) < 15:
         remarks.append(f"{len(dataset)} episodes are too few for the paper's split, which needs 15")
+    remarks += map(str, dataset.extremes())
     remarks += [
         f"feature {report.name} is constant; it cannot tell behaviours apart"
         for report in reports
         if report.minimum == report.maximum
+    ]
+    remarks += [
+        f"feature {report.name} fills {filled} of {PAPER_BINS} bins: some values are far from the others, and a "
+        "policy conditioned on its distribution hardly sees these apart"
+        for report in reports
+        if 1 < (filled := sum(share > 0 for share in report.distributions["all"])) < FEW_BINS and report.values > 2
     ]
     return remarks

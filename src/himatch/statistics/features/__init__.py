@@ -58,4 +58,6 @@ def _one(name: str, task: Task) -> Feature:
     source = task.features[name]
     if callable(source):
         return Function(name, source)
+    if isinstance(source, str):  # act[0]
+        return Coordinates(name, (int(source[4:-1]),), of_action=True)
     return Coordinates(name, (source,) if isinstance(source, int) else tuple(source))

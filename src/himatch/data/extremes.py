@@ -1,0 +1,102 @@
+"""Values far beyond the others of their column: faults of a log that no check of types and ranges finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from himatch.data.packed import BLOCK
+from himatch.statistics.fences import bounds, sample_rows
+from himatch.types import Array
+
+if TYPE_CHECKING:
+    from himatch.data.dataset import TrajectoryDataset
+
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """One such value; ``place`` says where it is in the source, where that is a table."""
+
+    value: float
+    episode: int
+    step: int
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.value:g} in {self.place}"
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """The extreme values of one column: how many, the first of them, and between what the others lie."""
+
+    name: str
+    count: int
+    first: tuple[Extreme, ...]
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        more = ", ..." if self.count > len(self.first) else ""
+        return (
+            f"{self.name} has {self.count:,} extreme value{'s' * (self.count > 1)}, the others lie between "
+            f"{self.low:g} and {self.high:g}: {'; '.join(map(str, self.first))}{more}"
+        )
+
+
+def find_extremes(dataset: TrajectoryDataset) -> tuple[Extremes, ...]:
+    """The columns of observations, actions and rewards that hold extreme values; all steps are read once."""
+    packed, found = dataset.packed, []
+    for name in ("observations", "actions", "rewards"):
+        array: Array | None = getattr(packed, name)
+        if array is not None and dataset.steps:
+            found += _extremes_of(dataset, name, array if array.ndim == 2 else array[:, None])
+    return tuple(found)
+
+
+def _extremes_of(dataset: TrajectoryDataset, name: str, array: Array) -> list[Extremes]:
+    ends, shifts = np.cumsum(dataset.lengths), dataset.shifts
+    rows = sample_rows(dataset.steps)
+    below, above = bounds(array[rows + shifts[np.searchsorted(ends, rows, side="right")]])
+    width = array.shape[1]
+    counts, first = np.zeros(width, dtype=np.int64), [list[tuple[int, float]]() for _ in range(width)]
+    low, high = np.full(width, np.inf), np.full(width, -np.inf)
+    # Single precision must not move a bound beyond the value that it was made of.
+    below, above = below.astype(np.float32), above.astype(np.float32)
+    start = 0
+    for block in dataset.blocks(array, BLOCK):
+        beyond = (block < below) | (block > above)
+        if beyond.any():
+            counts += beyond.sum(axis=0)
+            for column in np.flatnonzero(beyond.any(axis=0)):
+                for step in np.flatnonzero(beyond[:, column])[: SHOWN - len(first[column])]:
+                    first[column].append((start + int(step), float(block[step, column])))
+            low = np.minimum(low, np.where(beyond, np.inf, block).min(axis=0))
+            high = np.maximum(high, np.where(beyond, -np.inf, block).max(axis=0))
+        else:
+            low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+        start += len(block)
+    return [
+        Extremes(
+            dataset.packed.called(name, int(column)),
+            int(counts[column]),
+            tuple(_extreme(dataset, row, value) for row, value in first[column]),
+            float(low[column]),
+            float(high[column]),
+        )
+        for column in np.flatnonzero(counts)
+    ]
+
+
+def _extreme(dataset: TrajectoryDataset, row: int, value: float) -> Extreme:
+    """What lies in a row of the selection, with its place."""
+    ends = np.cumsum(dataset.lengths)
+    number = int(np.searchsorted(ends, row, side="right"))
+    step = row - int(ends[number] - dataset.lengths[number])
+    line = dataset.packed.places.row(row + int(dataset.shifts[number]))
+    place = f"episode {dataset.episode_name(number)}, step {step}" + (f" ({line})" if line else "")
+    return Extreme(value, number, step, place)

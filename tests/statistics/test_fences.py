@@ -1,0 +1,78 @@
+"""Between which values a feature usually lies."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from himatch.statistics.fences import SAMPLE, fences
+
+RNG = np.random.default_rng(0)
+NORMAL = RNG.normal(size=71_000)
+RARE = RNG.random(71_000)
+
+
+def changed(values, **at):
+    values = values.copy()
+    for row, value in at.items():
+        values[int(row[1:])] = value
+    return values
+
+
+def fence(values):
+    low, high = fences(np.asarray(values, dtype=np.float32)[:, None])
+    return float(low[0]), float(high[0])
+
+
+CONTACT = (RARE < 0.001).astype(float)
+FORCE = np.where(RARE < 0.01, 5 + 300 * NORMAL**2, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "clean"),
+    [
+        (changed(NORMAL, _5=9999), changed(NORMAL, _5=0)),
+        (changed(NORMAL, _5=-9999, _9=1e30), changed(NORMAL, _5=0, _9=0)),
+        (np.where(RARE < 0.03, -999, NORMAL), np.where(RARE < 0.03, 0, NORMAL)),
+        (np.where(RARE < 0.03, -999, np.where(RARE > 0.98, 999, NORMAL)), NORMAL[(RARE >= 0.03) & (RARE <= 0.98)]),
+        (changed(CONTACT, _7=9999), changed(CONTACT, _7=0)),
+        (changed(FORCE, _7=1e7), changed(FORCE, _7=0)),
+        (changed(NORMAL[:50], _3=500), changed(NORMAL[:50], _3=0)),
+    ],
+)
+def test_faults_are_outside(spoiled, clean):
+    assert fence(spoiled) == (np.float32(clean.min()), np.float32(clean.max()))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        NORMAL,
+        CONTACT,
+        FORCE,
+        RNG.exponential(size=71_000),
+        np.zeros(300),
+        np.where(RARE[:2000] < 0.5, 0.0, 1.0),
+        np.where(RARE < 0.004, 100.0, 0.0),  # a sparse reward
+        changed(NORMAL[:10], _3=500),  # of a few values none is unusual
+        np.array([3.0]),
+    ],
+)
+def test_what_is_usual_is_inside(values):
+    assert fence(values) == (np.float32(values.min()), np.float32(values.max()))
+
+
+def test_one_value_beyond_the_sample_is_outside():
+    values = np.random.default_rng(1).normal(size=SAMPLE + 50_000)
+    clean = fence(values)
+    for row in range(1000, 1010):
+        assert fence(changed(values, **{f"_{row}": 1e4})) == clean
+
+
+@given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=60), st.floats(0.5, 100), st.floats(-10, 10))
+def test_fences_are_values_and_do_not_depend_on_order(values, scale, shift):
+    low, high = fence(values)
+    assert np.float32(low) in np.float32(values)
+    assert np.float32(high) in np.float32(values)
+    assert low <= high
+    assert fence(values[::-1]) == (low, high)
