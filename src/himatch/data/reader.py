@@ -17,11 +17,7 @@ from himatch.data.packed import Allocate, Packed
 from himatch.data.pickles import read_pickle
 from himatch.data.problems import Problems
 from himatch.data.sources import locate, split_sources
-<<<<<<< HEAD
-from himatch.data.table_files import DataFrame, is_csv_table, is_frame
-=======
 from himatch.data.table_files import DataFrame, is_frame
->>>>>>> 70ea6b4ae55fe4c22015674b88267268a29db63d
 from himatch.data.tables import read_table
 from himatch.data.wording import listed
 from himatch.errors import DataError, note
