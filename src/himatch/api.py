@@ -11,7 +11,7 @@ from himatch.errors import HimatchError
 from himatch.methods import Method
 from himatch.policy import Policy, load
 from himatch.tasks import Task
-from himatch.training import make_plan
+from himatch.training import BinRange, make_plan
 from himatch.training import train as run_training
 
 
@@ -29,6 +29,7 @@ def train(
     device: str | None = None,
     stream: bool | None = None,
     trackers: str | Sequence[str] = (),
+    bin_range: BinRange = "usual",
     quiet: bool = False,
     **overrides: Any,
 ) -> Policy:
@@ -57,6 +58,9 @@ def train(
         Keep the data where it is and send batches over, instead of holding it on the device; by default as it fits.
     trackers
         Where to log too: ``tensorboard``, ``wandb``, ``trackio``.
+    bin_range
+        Bins span ``usual`` values, which one bad reading does not stretch, or ``all``, as in the paper. Without extreme
+        values in the data both are the same.
     """
     plan = make_plan(
         method,
@@ -70,6 +74,7 @@ def train(
         trackers=trackers,
         split=split,
         task=task,
+        bin_range=bin_range,
         **overrides,
     )
     return load(run_training(plan, stream=stream, quiet=quiet).path)

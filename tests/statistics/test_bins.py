@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -80,3 +80,18 @@ def test_wrong_width_is_refused() -> None:
 def test_episodes_of_different_widths_have_no_bins() -> None:
     with pytest.raises(DataError, match="width 1 in episode 0 and 2 in episode 1"):
         hm.Bins.fit([np.zeros((3, 1)), np.zeros((4, 2))])
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e3, 9999.0, -1e6]))
+def test_fenced_bins_survive_a_bad_reading_and_are_the_papers_without_one(seed: int, reading: float) -> None:
+    rng = np.random.default_rng(seed)
+    clean = [rng.normal(rng.normal(), 1.0, (100, 1)) for _ in range(30)]
+    assert hm.Bins.fit(clean, fenced=True) == hm.Bins.fit(clean)
+    dirty = [phi.copy() for phi in clean]
+    dirty[7][50] = reading
+    bins = hm.Bins.fit(dirty, fenced=True)
+    assert bins.low[0] >= hm.Bins.fit(clean).low[0] - 1e-9
+    assert bins.high[0] <= hm.Bins.fit(clean).high[0] + 1e-9
+    assert len(np.unique(bins.indices(np.concatenate(clean)))) > 15
+    assert len(np.unique(hm.Bins.fit(dirty).indices(np.concatenate(clean)))) < 5

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 import himatch as hm
 from himatch.api import as_split
+from himatch.data import extremes
 from himatch.methods import normalizers as normalizing
 from himatch.methods.batch import BatchSpec
 from himatch.methods.normalizers import Normalizers, ZScale, moments, slices
+from himatch.statistics import fences
 from himatch.tasks import Task
 from himatch.training import make_plan
 from himatch.training.draws import CHUNK, WindowIndex, draw
@@ -125,6 +127,9 @@ def test_mapped_data_is_streamed_on_a_cpu_and_never_copied(
     method: hm.methods.Method, split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(normalizing, "_BLOCK", 256)
+    monkeypatch.setattr(extremes, "BLOCK", 256)
+    monkeypatch.setattr(fences, "SAMPLE", 200)
+    monkeypatch.setattr(fences, "RUN", 20)
     rng, steps, wide = np.random.default_rng(0), 40 * 100, 500
     arrays = {"observations": rng.normal(size=(steps, wide)), "actions": rng.normal(size=(steps, 2))}
     np.savez(tmp_path / "log.npz", **arrays, rewards=rng.normal(size=steps), lengths=np.full(40, 100))

@@ -271,13 +271,12 @@ def test_the_gaussian_head_trains(hopper: hm.TrajectoryDataset, tmp_path: Path) 
 
 
 def test_matching_needs_no_dataset(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
-    """Bin indices, normalisers, bins and provenance are in the folder."""
+    """Feature values, normalisers, bins and provenance are in the folder."""
     hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", split="paper", quiet=True, **TINY)
     split = hm.paper_split(hopper)
     stored = load_file(tmp_path / "run" / "episodes.safetensors")
     policy = hm.load(tmp_path / "run")
-    bins = policy.statistic.aggregator.bins  # type: ignore[union-attr]
-    np.testing.assert_array_equal(stored["x_velocity/indices"].numpy(), bins.indices(split.train.observations[:, [5]]))
+    np.testing.assert_array_equal(stored["x_velocity/values"].numpy(), split.train.observations[:, [5]])
     np.testing.assert_array_equal(stored["x_velocity/lengths"].numpy(), split.train.lengths)
     assert policy.description["data"]["hash"] == split.train.content_hash
     assert policy.description["versions"]["torch"] == torch.__version__

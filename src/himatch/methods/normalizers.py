@@ -55,10 +55,10 @@ class Normalizers:
         """
         scale, packed, steps = scale or ZScale(), train.packed, train.steps
         low, high = action_range(train)
-        mean, std = moments(steps, partial(train.blocks, packed.observations, _BLOCK))
+        mean, std = moments(steps, partial(_usual_blocks, train, "observations"))
         reward_std = None
         if rewarded and packed.rewards is not None:
-            _, reward_std = moments(steps, partial(train.blocks, packed.rewards[:, None], _BLOCK))
+            _, reward_std = moments(steps, partial(_usual_blocks, train, "rewards"))
             reward_std = torch.where(reward_std.isinf(), 1.0, reward_std)  # every step is worth the same, not nothing
         return cls(
             mean,
@@ -141,7 +141,7 @@ def action_range(train: TrajectoryDataset) -> tuple[Float[Array64, " act"], Floa
             np.broadcast_to(np.asarray(b, dtype=np.float64), (width,)) for b in (task.action_low, task.action_high)
         )
         return low, high
-    blocks = [(block.min(axis=0), block.max(axis=0)) for block in train.blocks(train.packed.actions, _BLOCK)]
+    blocks = [(block.min(axis=0), block.max(axis=0)) for block in _usual_blocks(train, "actions")]
     lows, highs = zip(*blocks, strict=True)
     low, high = np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
     slack = np.where(high > low, 0.0, 1.0)  # an action that never moves still needs a range
@@ -158,6 +158,17 @@ def moments(count: int, blocks: Callable[[], Iterator[Array]]) -> tuple[Float[Te
     square = sum(((block - mean) ** 2).sum(axis=0) for block in blocks()) / count
     std = np.sqrt(square)
     return _tensor(mean), _tensor(np.where(std > 1e-6, std, np.inf))
+
+
+def _usual_blocks(train: TrajectoryDataset, name: str) -> Iterator[Array]:
+    """The rows of an array in blocks, extreme values drawn in to the usual ones: a bad reading is no deviation."""
+    array = getattr(train.packed, name)
+    rows = array if array.ndim == 2 else array[:, None]
+    usual = {column.name: (column.low, column.high) for column in train.extremes()}
+    called = [train.packed.called(name, column) for column in range(rows.shape[1])]
+    low, high = np.array([usual.get(one, (-np.inf, np.inf)) for one in called], dtype=np.float32).T
+    for block in train.blocks(rows, _BLOCK):
+        yield np.clip(block, low, high) if np.isfinite(low).any() else block
 
 
 def slices(rows: Array) -> Iterator[Array]:

@@ -122,6 +122,7 @@ def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) ->
             resume=run.begun,
             device=device,
             quiet=quiet,
+            bin_range="all",  # the paper's protocol
             **overrides,
         )
         write_json(finished, {"seconds": run.metrics(0)[-1]["seconds"]})

@@ -10,10 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.errors import DataError, HimatchError
+from himatch.statistics.fences import bounds
 
 PAPER_BINS = 31  # Table dt_hyper
 _FARTHEST = 2.0**62  # cells from the range; further than that, integers end
 MOST_BINS = int(np.iinfo(np.int16).max)  # indices are kept for every step of the data
+
+
+SAMPLED = 200  # steps of an episode that tell which values are usual
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,15 @@ class Bins:
             raise HimatchError(f"every bin range must be finite with low < high, got {self.low} to {self.high}")
 
     @classmethod
-    def fit(cls, features: Iterable[NDArray[np.floating]], count: int = PAPER_BINS) -> Bins:
-        """Span the minimum to the maximum of all rows of all ``(T, d)`` arrays."""
+    def fit(cls, features: Iterable[NDArray[np.floating]], count: int = PAPER_BINS, *, fenced: bool = False) -> Bins:
+        """Span the minimum to the maximum of all rows of all ``(T, d)`` arrays, as the paper does.
+
+        ``fenced`` leaves out episodes with an extreme value (:mod:`himatch.statistics.fences`): one bad reading would
+        put all others into a single bin. Where no value is extreme the bins are the same.
+        """
         lows: list[NDArray[np.floating]] = []
         highs: list[NDArray[np.floating]] = []
+        sample: list[NDArray[np.floating]] = []
         for episode, phi in enumerate(features):
             if lows and phi.shape[1:] != lows[0].shape:
                 raise DataError(
@@ -53,10 +62,15 @@ class Bins:
                 )
             lows.append(phi.min(axis=0))
             highs.append(phi.max(axis=0))
+            if fenced:
+                sample.append(phi[:: -(-len(phi) // SAMPLED)])
         if not lows:
             raise HimatchError("bins cannot be fitted to an empty dataset")
-        low = np.min(lows, axis=0).astype(np.float64)
-        high = np.max(highs, axis=0).astype(np.float64)
+        least, most = np.array(lows, dtype=np.float64), np.array(highs, dtype=np.float64)
+        low, high = least.min(axis=0), most.max(axis=0)
+        if fenced:
+            below, above = bounds(np.concatenate(sample))
+            low, high = _inside(low, least, below), -_inside(-high, -most, -above)
         # A constant feature still needs a range; the same convention as numpy.histogram. The width also has to
         # survive rounding where the constant is huge.
         slack = np.where(high - low > np.spacing(np.abs(high)) * count, 0.0, np.maximum(0.5, np.abs(high) * 1e-6))
@@ -121,3 +135,10 @@ class Bins:
         cells, counts = np.unique(self.indices(phi), axis=0, return_counts=True)
         points = np.array(self.low) + (cells + 0.5) * self.widths
         return points, counts / counts.sum()
+
+
+def _inside(low: Array64, least: Float[Array64, "E d"], below: Array64) -> Array64:
+    """The lowest value, or where it is extreme that of the episodes without an extreme one."""
+    kept = np.where(least >= below, least, np.inf).min(axis=0)
+    inside: Array64 = np.where(low >= below, low, np.where(np.isinf(kept), below, kept))
+    return inside

@@ -16,7 +16,7 @@ distribution-based    ``histogram(phi_t, gamma)``                 :func:`distrib
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -92,6 +92,10 @@ class Statistic:
 
     def fit(self, episodes: Iterable[Trajectory]) -> Self:
         """The statistic with what it learns from training episodes filled in."""
+        return self
+
+    def from_minimum_to_maximum(self) -> Self:
+        """The statistic whose bins will span all values, extreme ones too: the paper's protocol."""
         return self
 
     def width_on(self, episode: Trajectory) -> int:
@@ -178,6 +182,12 @@ class InformationStatistic(Statistic):
                 "episodes, so it tells a policy nothing; choose a feature that varies"
             )
         return fitted
+
+    def from_minimum_to_maximum(self) -> InformationStatistic:
+        """The statistic whose bins will span all values, extreme ones too: the paper's protocol."""
+        if not isinstance(self.aggregator, Histogram):
+            return self
+        return replace(self, aggregator=replace(self.aggregator, fenced=False))
 
     def _check_anti_causal(self, phi: Array, z: Array) -> None:
         """Refuse an aggregator that sees the past: its z holds what no target can say."""

@@ -124,8 +124,10 @@ class EpisodeReference:
         feature: str | Feature,
         bins: Bins | None = None,
         horizon: int | None = None,
+        *,
+        fenced: bool = True,
     ) -> EpisodeReference:
-        """Build it from training episodes; bins and horizon default to what the episodes span.
+        """Build it from training episodes; bins and horizon default to what the episodes span, extreme values apart.
 
         A dataset knows its task: features have names, and the horizon is the task's unless an episode is longer.
         """
@@ -139,7 +141,7 @@ class EpisodeReference:
         found = list(of_each(feature, episodes))
         if not found:
             raise HimatchError("a reference needs at least one training episode")
-        fitted = bins or Bins.fit(found)
+        fitted = bins or Bins.fit(found, fenced=fenced)
         lengths = np.array([len(phi) for phi in found], dtype=np.int64)
         least = 1 if task is None else task.horizon
         frame = Frame(feature, fitted, horizon or max(least, int(lengths.max())))

@@ -3,11 +3,12 @@
 from himatch.training.checkpoint import TrainingError
 from himatch.training.config import PRESETS, TrainConfig, configure
 from himatch.training.metrics import best_weights
-from himatch.training.plan import Plan, check_same, make_plan
+from himatch.training.plan import BinRange, Plan, check_same, make_plan
 from himatch.training.train import Interrupted, train
 
 __all__ = [
     "PRESETS",
+    "BinRange",
     "Interrupted",
     "Plan",
     "TrainConfig",

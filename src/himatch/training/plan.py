@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -34,6 +34,9 @@ from himatch.training.draws import Tasks
 from himatch.training.metrics import check_trackers
 from himatch.types import Array
 
+BinRange = Literal["usual", "all"]
+BIN_RANGES: tuple[BinRange, ...] = ("usual", "all")
+NOTED = 3  # columns with extreme values that are named
 MOST_SEEDS = 2**63  # that PyTorch takes
 VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
 SELECTING_EPISODES = 10  # fewer select no checkpoint: the one they prefer may hardly use its conditioning yet
@@ -62,6 +65,7 @@ class Plan:
     validation: TrajectoryDataset
     statistic: Statistic
     dims: Dims
+    bin_range: BinRange = "usual"
 
     @property
     def spec(self) -> BatchSpec:
@@ -124,10 +128,19 @@ class Plan:
 
     def write(self) -> None:
         """Write what does not change during training; the description last."""
+        self._note_extremes()
         write_references(self.folder, self._references())
         if len(self.split.held_out):
             self.folder.write_held_out(self.split.held_out)
         self.folder.write_description(self.describe())
+
+    def _note_extremes(self) -> None:
+        """Warn of readings that are trained on though nobody may have meant them."""
+        found = self.split.train.extremes()
+        for column in found[:NOTED]:
+            note(f"{column}; it is trained on with them (himatch data inspect)")
+        if len(found) > NOTED:
+            note(f"{len(found) - NOTED} more columns have extreme values (himatch data inspect)")
 
     def _references(self) -> list[EpisodeReference]:
         """What rollouts may be scored on: the matched feature, or for policies that match none every named one."""
@@ -144,7 +157,8 @@ class Plan:
 
     def _reference(self, feature: Feature) -> EpisodeReference:
         """The training episodes as targets of this feature see them."""
-        return EpisodeReference.of(self.split.train, feature, self.statistic.bins, self.dims.horizon)
+        fenced, horizon = self.bin_range == "usual", self.dims.horizon
+        return EpisodeReference.of(self.split.train, feature, self.statistic.bins, horizon, fenced=fenced)
 
     def check_feature(self) -> None:
         """Refuse to go on with a run whose feature has become another: its range over the episodes gives it away."""
@@ -172,6 +186,7 @@ def make_plan(
     trackers: str | Sequence[str] = (),
     split: str | None = None,
     task: str | Task | None = None,
+    bin_range: BinRange = "usual",
     **overrides: Any,
 ) -> Plan:
     """Plan a training. Settings that cannot be are refused before ``read`` is called for the data.
@@ -194,7 +209,9 @@ def make_plan(
         method.statistic(get_task(task))  # which refuses a feature that the task does not have
     folder = RunFolder(out)
     folder.check_free(resume=resume)
-    return _with_data(method, read(), model, config, numbers, where, names, folder)
+    if bin_range not in BIN_RANGES:
+        raise HimatchError(f"bin_range is {' or '.join(BIN_RANGES)}, got {bin_range!r}")
+    return _with_data(method, read(), model, config, numbers, where, names, folder, bin_range)
 
 
 def _with_data(
@@ -206,6 +223,7 @@ def _with_data(
     device: torch.device,
     trackers: tuple[str, ...],
     folder: RunFolder,
+    bin_range: BinRange,
 ) -> Plan:
     """Compare a run that is resumed with the data, fit the statistic and set a validation slice aside."""
     everything = split.train
@@ -220,7 +238,8 @@ def _with_data(
         )
     if method.batch_spec(model.context, everything.action_width).tasks:
         _check_tasks(method, everything)
-    statistic = method.statistic(everything.task).fit(everything)
+    statistic = method.statistic(everything.task)
+    statistic = (statistic if bin_range == "usual" else statistic.from_minimum_to_maximum()).fit(everything)
     trained_on, validation = everything, everything[:0]
     chosen = min(VALIDATION_EPISODES, len(everything) // 20)
     if chosen:
@@ -228,7 +247,8 @@ def _with_data(
     horizon = max(everything.task.horizon, int(everything.lengths.max()))
     z = statistic.width_on(everything[0])
     dims = Dims(everything.observation_width, everything.action_width, z, horizon)
-    made = Plan(method, model, config, seeds, device, trackers, folder, split, trained_on, validation, statistic, dims)
+    episodes = (split, trained_on, validation)
+    made = Plan(method, model, config, seeds, device, trackers, folder, *episodes, statistic, dims, bin_range)
     if folder.begun:
         made.check_feature()
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -21,7 +21,8 @@ from himatch.types import Array
 class Histogram:
     """Distribution of the rest: ``z_t`` proportional to ``onehot(phi_t) + gamma z_{t+1}``, each row sums to one.
 
-    Several features are binned separately, side by side: ``k = d * bins``.
+    Several features are binned separately, side by side: ``k = d * bins``. ``fenced`` bins end where the usual values
+    do; the paper's go from the minimum to the maximum.
     """
 
     kind: ClassVar[str] = "histogram"
@@ -29,6 +30,7 @@ class Histogram:
     gamma: float = 1.0
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
+    fenced: bool = True
 
     def __post_init__(self) -> None:
         check_gamma(self.gamma)
@@ -48,8 +50,8 @@ class Histogram:
         """Span the training data, unless a range was given."""
         if self.low:
             return self
-        bins = Bins.fit(features, self.count)
-        return Histogram(self.count, self.gamma, bins.low, bins.high)
+        bins = Bins.fit(features, self.count, fenced=self.fenced)
+        return replace(self, low=bins.low, high=bins.high)
 
     def width(self, dimensions: int) -> int:
         """One weight per bin and feature."""

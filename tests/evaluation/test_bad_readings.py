@@ -1,0 +1,53 @@
+"""One bad reading must make neither a policy deaf nor its score perfect."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import himatch as hm
+from himatch.errors import HimatchWarning
+from himatch.methods.normalizers import Normalizers
+
+
+@pytest.fixture
+def dirty() -> hm.TrajectoryDataset:
+    """Forty episodes that go at one of several speeds, and one reading of 9999."""
+    rng = np.random.default_rng(0)
+    episodes = []
+    for number in range(40):
+        speed = np.full((50, 1), number % 5, np.float32) + rng.normal(0, 0.1, (50, 1)).astype(np.float32)
+        seen = speed.copy()
+        if number == 7:
+            seen[3, 0] = 9999.0
+        episodes.append(hm.Trajectory(seen, speed / 5, np.zeros(50, np.float32)))
+    return hm.load_dataset(episodes)
+
+
+def test_bins_and_scales_are_those_of_the_usual_readings(dirty: hm.TrajectoryDataset) -> None:
+    statistic = hm.distribution_based(dirty.task, "obs[0]").fit(dirty)
+    assert statistic.bins is not None
+    assert statistic.bins.high[0] < 5
+    z = statistic.relabel(dirty)
+    assert len(np.unique(z[::50].argmax(axis=1))) >= 5  # speeds are told apart
+    papers = hm.distribution_based(dirty.task, "obs[0]").from_minimum_to_maximum().fit(dirty)
+    assert papers.bins is not None
+    assert papers.bins.high[0] == 9999
+    assert len(np.unique(papers.relabel(dirty)[::50].argmax(axis=1))) == 1
+    assert Normalizers.fit(dirty).state_std[0] == pytest.approx(np.sqrt(2), rel=0.05)
+
+
+def test_training_names_the_reading_and_distances_do_not_vanish(
+    dirty: hm.TrajectoryDataset, tmp_path: pytest.TempPathFactory
+) -> None:
+    with pytest.warns(
+        HimatchWarning, match=r"obs\[0\] has 1 extreme value, .*: 9999 in episode 7, step 3; it is trained"
+    ):
+        policy = hm.train(hm.CDT("obs[0]"), dirty, out=f"{tmp_path}/run", preset="cpu", steps=200, quiet=True)
+    reference = policy.reference()
+    slow, fast = reference.mixture("normal(0,0.1)"), reference.mixture("normal(8,0.1)")
+    assert slow.w1 < 0.1
+    assert 3.5 < fast.w1 < 4.5
+    assert reference.spread[0] == pytest.approx(4.2, abs=0.2)  # a reading in two thousand is beyond its 99 %
+    score = policy.score(list(dirty[:5]))
+    assert score["sensitivity"][0] > 1.5
