@@ -47,6 +47,23 @@ def test_a_run_keeps_its_own_task(data: hm.TrajectoryDataset, tmp_path: Path, mo
         hm.load(tmp_path / "run")
 
 
+def test_an_environment_that_is_registered_after_training_is_found(
+    data: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Logs of a robot come first, a simulator of it later."""
+
+    def register(**more: Any) -> None:
+        monkeypatch.setattr(registry, "_registry", {n: t for n, t in registry._registry.items() if n != "arm"})
+        widths = {"observation_width": 11, "action_width": 3, "action_low": -1.0, "action_high": 1.0}
+        hm.register_task("arm", horizon=1000, features={"speed": 5}, **widths, **more)
+
+    register()
+    arms = hm.load_dataset([hm.Trajectory(e.observations, e.actions) for e in data], "arm")
+    hm.train(hm.CDT("speed"), arms, out=tmp_path / "run", **SMALL)
+    register(env_id="Hopper-v5")
+    assert hm.load(tmp_path / "run").match(arms[0], episodes=1).lengths.min() > 0
+
+
 def test_a_policy_without_rewards_is_scored_on_what_there_is(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     task = hm.Task("logs", 1000, 11, 3, -1.0, 1.0, features={"speed": 5, "height": 0}, env_id="Hopper-v5")
     logs = hm.load_dataset([hm.Trajectory(e.observations, e.actions) for e in data], task)

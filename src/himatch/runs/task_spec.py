@@ -49,7 +49,7 @@ def task_spec(task: Task) -> dict[str, Any]:
 
 
 def task_from_spec(spec: dict[str, Any]) -> Task:
-    """The task as it was stored; the registered one of that name adds functions and features that came later."""
+    """The task as it was stored; the registered one of that name adds what came later: functions, features, an environment."""
     stored = StoredTask(**spec)
     try:
         registered: Task | None = get_task(stored.name)
@@ -64,6 +64,8 @@ def task_from_spec(spec: dict[str, Any]) -> Task:
                 "the task first: --import FILE.py, or in Python import that file"
             )
     fields = {k: v for k, v in spec.items() if k not in ("coordinates", "functions", "reference_returns")}
+    if registered is not None and stored.env_id is None:  # logs came first, a simulator later
+        fields |= {"env_id": registered.env_id, "env_kwargs": registered.env_kwargs}
     references = tuple(stored.reference_returns) if stored.reference_returns else None
     features = {**known, **stored.coordinates}
     task = Task(**fields, features=features, reference_returns=references)  # type: ignore[arg-type]
