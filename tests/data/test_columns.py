@@ -85,6 +85,12 @@ def test_units_stand_in_brackets_after_a_blank():
     assert units == {"q": "rad", "v": "m/s"}
 
 
+def test_inspection_shows_units_and_rate():
+    shown = repr(hm.inspect_dataset(load()))
+    assert "q1 [rad], dq1 [rad/s]" in shown
+    assert "50 Hz" in shown
+
+
 def test_columns_may_be_named_with_their_units(tmp_path):
     dataset = load(observations=["dq1 (rad/s)", "q1 [rad]"])
     assert dataset.observation_names == ("dq1", "q1")
