@@ -133,7 +133,7 @@ def test_a_split_of_ones_own():
     data = with_returns(np.arange(6.0))
     split = hm.Split(data[2:], data[:2], ["a", "b"], range(2, 6), [0, 1])
     assert split.group("b").returns.tolist() == [1]
-    other = with_returns(np.arange(6.0))  # the same numbers, but other episodes as far as anybody knows
+    other = hm.load_dataset([make_episode(np.random.default_rng(i), 2) for i in range(6)], ARM)
     assert len(hm.Split(data, other, ("x",) * 6, range(6), range(6)).held_out) == 6
 
 

@@ -70,7 +70,9 @@ class DataOptions:
         from himatch.data import load_dataset
 
         self.register()
-        columns = {name: value for name, value in vars(self.columns).items() if value not in (None, False)}
+        columns = {
+            name: value for name, value in vars(self.columns).items() if value is not None and value is not False
+        }
         return load_dataset(
             source,
             self.task,

@@ -96,7 +96,12 @@ def observation_columns(width: int, task: Task | None, where: str) -> int:
     )
 
 
-def align_columns(packed: Packed, columns: Mapping[str, tuple[str, ...]], where: str) -> Packed:
+def align_columns(
+    packed: Packed,
+    columns: Mapping[str, tuple[str, ...]],
+    where: str,
+    others: str = "those of the sources that it is joined to",
+) -> Packed:
     """The set with its columns, where they have names, in the order of ``columns``; other names are refused."""
     for name in ("observations", "actions"):
         found, wanted = packed.columns.get(name, ()), columns.get(name, ())
@@ -105,8 +110,8 @@ def align_columns(packed: Packed, columns: Mapping[str, tuple[str, ...]], where:
         if sorted(found) != sorted(wanted):
             more, less = ([n for n in one if n not in other] for one, other in ((found, wanted), (wanted, found)))
             raise DataError(
-                f"{where}: its {name} are not those of the sources that it is joined to: {listed(more)} is only here, "
-                f"{listed(less)} is not; take the same columns of all (--columns.{name})"
+                f"{where}: its {name} are not {others}: {listed(more)} is only here, {listed(less)} is not; "
+                f"take the same columns of all (--columns.{name})"
             )
         order = [found.index(n) for n in wanted]
         finals = packed.final_observations

@@ -11,6 +11,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from himatch.data.describe import as_html, in_words
 from himatch.data.extremes import Extremes, find_extremes
 from himatch.data.packed import Packed
 from himatch.errors import DataError
@@ -82,10 +83,11 @@ class TrajectoryDataset(Sequence[Trajectory]):
         return np.isin(other._episodes, self._episodes) & (other._packed is self._packed)
 
     def __repr__(self) -> str:
-        parts = [f"{len(self)} episodes", f"{self.steps} steps", f"task {self.task.name!r}"]
-        if self.has_rewards and len(self):
-            parts.append(f"returns {self.returns.min():.0f} to {self.returns.max():.0f}")
-        return f"TrajectoryDataset({', '.join(parts)}, source {self.source!r})"
+        return in_words(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return as_html(self)
 
     # -- per episode --------------------------------------------------------------------------------------------
 

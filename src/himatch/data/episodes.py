@@ -18,6 +18,8 @@ from himatch.errors import DataError
 from himatch.tasks import Task
 from himatch.types import Array, Trajectory
 
+MOST = 10  # lines of a message
+
 
 def pack_trajectories(
     trajectories: Iterable[Trajectory | Mapping[str, Any]], task: Task | None, allocate: Allocate = in_memory
@@ -66,7 +68,17 @@ def pack_episodes(
     rewarded = "rewards" in episodes[0]
     horizon = None if task is None else task.horizon
     named = zip(range(len(episodes)) if names is None else names, episodes, strict=True)
-    checked = [check_episode(episode, f"{where}: episode {name}", rewarded, horizon) for name, episode in named]
+    checked, wrong = list[CheckedEpisode](), list[str]()
+    for name, episode in named:
+        try:
+            checked.append(check_episode(episode, f"{where}: episode {name}", rewarded, horizon))
+        except DataError as reason:  # others may be wrong, too
+            wrong.append(str(reason))
+    if len(wrong) == 1:
+        raise DataError(wrong[0])
+    if wrong:
+        more = [f"... and {len(wrong) - MOST} more"] if len(wrong) > MOST else []
+        raise DataError("\n  ".join([f"{where}: {len(wrong)} episodes cannot be read", *wrong[:MOST], *more]))
     return pack_checked(checked, sum(len(episode.actions) for episode in checked), where, task, allocate)
 
 

@@ -81,6 +81,13 @@ class Packed:
         """First row of every episode, ``(E,)``."""
         return np.concatenate([[0], np.cumsum(self.lengths)[:-1]]).astype(np.int64)
 
+    @cached_property
+    def twins(self) -> NDArray[np.int64]:
+        """A number for every episode, ``(E,)``; those with the same observations and actions share one."""
+        from himatch.data.twins import twin_numbers  # which knows what is packed
+
+        return twin_numbers(self)[0]
+
     def locate(self, row: int) -> tuple[int, int]:
         """Episode and step of a row."""
         episode = int(np.searchsorted(self.starts, row, side="right")) - 1

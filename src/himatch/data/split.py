@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from himatch.data.dataset import TrajectoryDataset
-from himatch.errors import DataError
+from himatch.data.twins import leaks, listed_pairs
+from himatch.errors import DataError, note
 
 PER_GROUP, A_TENTH = 5, 0.1  # what the paper's split and a random one hold out
 
@@ -43,6 +44,12 @@ class Split:
             raise DataError(
                 f"{trained_on.sum()} of {len(trained_on)} held-out episodes are in train too, the first of them "
                 f"held_out[{trained_on.argmax()}]; take them out of train"
+            )
+        pairs = leaks(self.train, self.held_out)
+        if pairs:
+            raise DataError(
+                f"{len(pairs)} training episodes are copies of held-out ones, the first of them train[{pairs[0][0]}] "
+                f"of held_out[{pairs[0][1]}]; take them out of train"
             )
 
     def __iter__(self) -> Iterator[TrajectoryDataset]:
@@ -142,4 +149,14 @@ def _split(
 ) -> Split:
     chosen = np.asarray(held_out, dtype=np.int64)
     rest = np.setdiff1d(np.arange(len(dataset)), chosen) if train is None else np.asarray(train, dtype=np.int64)
+    pairs = leaks(dataset[rest], dataset[chosen]) if len(chosen) else []
+    if pairs:
+        named = listed_pairs(pairs, dataset[rest], dataset[chosen])
+        if len(pairs) == len(rest):
+            raise DataError(f"all training episodes are copies of held-out ones ({named}); nothing is left to train on")
+        note(
+            f"{dataset.source}: {len(pairs)} episodes are copies of held-out ones and left out of training: the same "
+            f"are {named}"
+        )
+        rest = np.delete(rest, [i for i, _ in pairs])
     return Split(dataset[rest], dataset[chosen], groups, rest, chosen, name)

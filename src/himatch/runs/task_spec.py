@@ -78,7 +78,8 @@ def _note_changes(stored: Task, registered: Task) -> None:
     """Say where a task has changed since a run was trained on it."""
     before, now = (json.loads(json.dumps(task_spec(task))) for task in (stored, registered))
     kept = before.pop("coordinates")
-    changed = [name for name in kept if kept[name] != now["coordinates"].get(name)]
+    # What is not registered may be a column of the table that the run was trained on.
+    changed = [name for name in kept if name in registered.features and kept[name] != now["coordinates"].get(name)]
     changed += [name for name in before if name != "functions" and before[name] != now[name]]
     if changed:
         note(

@@ -32,7 +32,7 @@ def fences(values: Float[NDArray[np.floating], "n d"]) -> tuple[Float[Array64, "
 @shaped
 def bounds(sample: Float[NDArray[np.floating], "n d"]) -> tuple[Float[Array64, " d"], Float[Array64, " d"]]:
     """Beyond which numbers a value of each column is extreme; infinite where none would be."""
-    found = [_column_bounds(np.sort(column.astype(np.float64))) for column in sample.T]
+    found = [_column_bounds(np.sort(np.ascontiguousarray(column)).astype(np.float64)) for column in sample.T]
     low, high = np.array(found, dtype=np.float64).reshape(-1, 2).T
     return low, high
 

@@ -19,7 +19,8 @@ from typing import TypeVar, get_args
 import numpy as np
 
 from himatch.data import TrajectoryDataset, load_dataset
-from himatch.errors import ExpressionError, HimatchError, TargetError
+from himatch.data.checks import align_columns
+from himatch.errors import DataError, ExpressionError, HimatchError, TargetError
 from himatch.targets.distribution import Component, Distribution, Shape, number
 from himatch.targets.target import Demonstration, Drawn, Goal, Patched, Return, Samples, Shifted, Synthetic, Target
 from himatch.tasks import Task
@@ -271,11 +272,7 @@ class _Parser:
         path = self.path()
         called = self.path("expected the name or the number of an episode") if self.accept(",") else None
         wanted = {name: list(names) for name, names in (self.columns or {}).items() if names}
-        dataset = self.opened(path, lambda path: load_dataset(path, self.task, columns=wanted))
-        for name, names in wanted.items():
-            found = dataset.packed.columns.get(name, ())
-            if found and list(found) != names:  # of a set that is no table, whose columns nobody chose
-                raise TargetError(f"{path}: its {name} ({', '.join(found)}) are not those of the run", 0)
+        dataset = self.opened(path, lambda path: _demonstrations(path, self.task, wanted))
         number = _episode(dataset, path, called)
         return Demonstration(dataset[number], f"demo({path}, {number if called is None else called})")
 
@@ -284,6 +281,18 @@ class _Parser:
         if self.held_out is None:
             raise TargetError("held-out episodes belong to a run: match a policy with this target")
         return self.held_out(number)
+
+
+def _demonstrations(path: str, task: Task | str | None, wanted: dict[str, list[str]]) -> TrajectoryDataset:
+    """What a file holds, with its columns, where they have names, in the order of those of the run."""
+    try:
+        dataset = load_dataset(path, task, columns=wanted)
+        named = {name: tuple(names) for name, names in wanted.items()}
+        packed = align_columns(dataset.packed, named, path, "the run's")  # of a set that is no table
+    except DataError as reason:
+        run = "; ".join(f"{name} {', '.join(names)}" for name, names in wanted.items())
+        raise DataError(f"{reason} (the run's columns are {run})" if wanted else str(reason)) from reason
+    return TrajectoryDataset(packed, dataset.task, source=dataset.source, episodes=dataset.packed_episodes)
 
 
 def _episode(dataset: TrajectoryDataset, path: str, called: str | None) -> int:

@@ -7,6 +7,7 @@ from io import StringIO
 from typing import Any
 
 from rich.console import Console, Group
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -123,7 +124,7 @@ def _overview(report: DatasetReport) -> Table:
     for what, names in (("observations", report.observation_names), ("actions", report.action_names)):
         if names:
             measured = [f"{name} [{report.units[name]}]" if name in report.units else name for name in names]
-            table.add_row(what, _shown(measured, MOST_FEATURES))
+            table.add_row(what, escape(_shown(measured, MOST_FEATURES)))
     if report.mapping_files:
         table.add_row("columns from", _shown(report.mapping_files, 5))
     if report.rate is not None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.inspection.report import GROUP_SIZE, DatasetReport, FeatureReport
 from himatch.data.split import ranked_groups
+from himatch.data.twins import copies, listed_pairs
 from himatch.errors import DataError, HimatchError
 from himatch.statistics.bins import PAPER_BINS, Bins
 from himatch.statistics.features import feature_names, resolve_feature
@@ -148,6 +149,11 @@ def _remarks(dataset: TrajectoryDataset, reports: list[FeatureReport]) -> list[s
     if len(dataset) < 15:
         remarks.append(f"{len(dataset)} episodes are too few for the paper's split, which needs 15")
     remarks += map(str, dataset.extremes())
+    if twice := copies(dataset):
+        remarks.append(
+            f"{len(twice)} of {len(dataset)} episodes are copies of others; the same are "
+            f"{listed_pairs(twice, dataset, dataset)}"
+        )
     remarks += [
         f"feature {report.name} is constant; it cannot tell behaviours apart"
         for report in reports

@@ -1,0 +1,208 @@
+"""Columns of tables: their names are features, their units and rates are kept, their mapping is named."""
+
+import json
+from datetime import datetime, timedelta
+
+import numpy as np
+import pandas
+import pytest
+from builders import make_episodes, write_rows
+
+import himatch as hm
+from himatch.data.columns import split_units
+from himatch.errors import DataError, HimatchWarning
+
+LENGTHS = (20, 15, 30)
+
+
+def robot(**changes):
+    """A table with names of a robot's own, 50 steps a second."""
+    episodes = make_episodes(LENGTHS)
+    rows = np.concatenate([e.observations for e in episodes])
+    actions = np.concatenate([e.actions for e in episodes])
+    steps = [t for e in episodes for t in range(len(e))]
+    columns = {
+        "run": [f"r{i}" for i, e in enumerate(episodes) for _ in range(len(e))],
+        "t": [0.02 * t for t in steps],
+        "q1 [rad]": rows[:, 0],
+        "dq1 (rad/s)": rows[:, 1],
+        "torque": actions[:, 0],
+    }
+    return columns | changes
+
+
+MAPPING = {"episode": "run", "step": "t", "observations": "q1,dq1", "actions": "torque"}
+
+
+def load(columns=None, **more):
+    return hm.load_dataset(pandas.DataFrame(robot() if columns is None else columns), columns=MAPPING | more)
+
+
+# -- names are features -----------------------------------------------------------------------------------------------
+
+
+def test_columns_are_features():
+    dataset = load()
+    episode = dataset[1]
+    for name, rows in (("q1", episode.observations[:, 0]), ("dq1", episode.observations[:, 1])):
+        np.testing.assert_array_equal(hm.resolve_feature(name, dataset.task)(episode)[:, 0], rows)
+    np.testing.assert_array_equal(hm.resolve_feature("torque", dataset.task)(episode), episode.actions)
+    assert [f.name for f in hm.inspect_dataset(dataset).features] == ["q1", "dq1", "torque"]
+    assert hm.inspect_dataset(dataset, ("dq1,torque",)).features[1].name == "torque"
+
+
+def test_features_of_a_task_come_before_columns():
+    task = hm.Task(name="rig", horizon=30, features={"q1": 1})
+    dataset = hm.load_dataset(pandas.DataFrame(robot()), task, columns=MAPPING)
+    assert dict(dataset.task.features) == {"q1": 1, "dq1": 1, "torque": "act[0]"}
+    assert dict(task.features) == {"q1": 1}
+
+
+def test_joined_and_mapped_tables_have_them_too(tmp_path):
+    one = write_rows(robot(), tmp_path / "one.csv")
+    two = write_rows(dict(reversed(robot().items())), tmp_path / "two.csv")
+    for dataset in [
+        hm.load_dataset([one, two], columns=MAPPING, mmap=m) for m in (None, tmp_path / "m", tmp_path / "m")
+    ]:
+        assert list(dataset.task.features) == ["q1", "dq1", "torque"]
+        assert dataset.units == {"q1": "rad", "dq1": "rad/s"}
+        assert dataset.rate == 50
+
+
+def test_names_that_would_be_ambiguous_are_no_features():
+    columns = {**robot(), "a,b": np.zeros(65), "state": np.zeros(65)}
+    dataset = load(columns, observations=["q1", "a,b", "state"])
+    assert list(dataset.task.features) == ["q1", "torque"]
+
+
+# -- units and rates --------------------------------------------------------------------------------------------------
+
+
+def test_units_stand_in_brackets_after_a_blank():
+    raw = ["q [rad]", "v (m/s)", "obs[3]", "f(x)", "p [m]", "p [mm]", "time"]
+    names, units = split_units(raw)
+    assert names == ["q", "v", "obs[3]", "f(x)", "p [m]", "p [mm]", "time"]
+    assert units == {"q": "rad", "v": "m/s"}
+
+
+def test_inspection_shows_units_and_rate():
+    shown = repr(hm.inspect_dataset(load()))
+    assert "q1 [rad], dq1 [rad/s]" in shown
+    assert "50 Hz" in shown
+
+
+def test_columns_may_be_named_with_their_units(tmp_path):
+    dataset = load(observations=["dq1 (rad/s)", "q1 [rad]"])
+    assert dataset.observation_names == ("dq1", "q1")
+
+
+@pytest.mark.parametrize(
+    ("times", "unit", "rate"),
+    [
+        (lambda t: t, None, None),  # counted
+        (lambda t: 0.02 * t, None, 50),
+        (lambda t: 20 * t, "ms", 50),
+        (lambda t: 20 * t, None, None),
+        (lambda t: 20_000_000 * t, "ns", 50),
+        (lambda t: datetime(2024, 5, 1) + timedelta(milliseconds=10 * t), None, 100),
+        (lambda t: f"2024-05-01T12:00:{t:02d}Z", None, 1),
+    ],
+)
+def test_the_rate_is_that_of_times(times, unit, rate, tmp_path):
+    steps = [times(t) for n in LENGTHS for t in range(n)]
+    name = "t" if unit is None else f"t [{unit}]"
+    columns = {name if key == "t" else key: column for key, column in robot(t=steps).items()}
+    assert load(columns).rate == rate
+    assert hm.load_dataset(write_rows(columns, tmp_path / "log.csv"), columns=MAPPING).rate == rate
+
+
+def test_irregular_times_have_no_rate():
+    rng = np.random.default_rng(0)
+    steps = np.concatenate([np.cumsum(rng.exponential(size=n)) for n in LENGTHS])
+    columns = {"t [s]" if key == "t" else key: column for key, column in robot(t=steps).items()}
+    with pytest.warns(HimatchWarning, match="times of its steps are irregular"):
+        assert load(columns).rate is None
+
+
+def test_a_rate_may_be_stated_for_any_source(tmp_path):
+    assert load(rate=25).rate == 25
+    assert hm.load_dataset(make_episodes(), columns={"rate": 10}).rate == 10
+    with pytest.raises(DataError, match="'rate' must be a number of steps a second"):
+        load(rate=-1)
+    path = write_rows(robot(), tmp_path / "log.csv")
+    mapping = "\n".join(f'{key} = "{value}"' for key, value in MAPPING.items())
+    (tmp_path / "columns.toml").write_text(f'{mapping}\nrate = 40\n[units]\ntorque = "Nm"\n')
+    dataset = hm.load_dataset(path)
+    assert (dataset.rate, dataset.units["torque"], dataset.units["q1"]) == (40, "Nm", "rad")
+    assert hm.load_dataset(path, columns={"rate": 30}).rate == 30
+
+
+def test_rates_that_differ_are_not_joined(tmp_path):
+    one = write_rows(robot(), tmp_path / "one.csv")
+    slow = robot(t=[0.1 * t for n in LENGTHS for t in range(n)])
+    two = write_rows(slow, tmp_path / "two.csv")
+    with pytest.raises(DataError, match=r"different rates \(10 and 50 Hz\)"):
+        hm.load_dataset([one, two], columns=MAPPING)
+
+
+def test_all_of_it_survives_writing_selecting_and_splitting(tmp_path):
+    dataset = load()
+    again = hm.load_dataset(hm.write_minari(dataset, tmp_path / "robot-v0"))
+    for one in (dataset[1:], hm.random_split(dataset, 0.4).train, again):
+        assert (one.rate, dict(one.units)) == (50, {"q1": "rad", "dq1": "rad/s"})
+        assert (one.observation_names, one.action_names) == (("q1", "dq1"), ("torque",))
+        assert list(one.task.features) == ["q1", "dq1", "torque"]
+
+
+def test_hdf5_may_state_its_rate(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    for i, (key, value) in enumerate((("control_freq", 20), ("dt", 0.05))):
+        with h5py.File(tmp_path / f"{i}.hdf5", "w") as file:
+            file["observations"], file["actions"] = np.zeros((5, 2)), np.zeros((5, 1))
+            file["lengths"] = np.array([5])
+            file.attrs[key] = value
+        assert hm.load_dataset(tmp_path / f"{i}.hdf5").rate == 20
+
+
+# -- the mapping, and actions that are choices ------------------------------------------------------------------------
+
+
+def test_the_mapping_file_is_named(run, tmp_path):
+    path = write_rows(robot(), tmp_path / "log.csv")
+    mapping = "\n".join(f'{key} = "{value}"' for key, value in MAPPING.items())
+    (tmp_path / "columns.toml").write_text(mapping)
+    assert hm.load_dataset(path).mapping_files == (str(tmp_path / "columns.toml"),)
+    code, out, _ = run("data", "inspect", path, "--json")
+    assert code == 0
+    assert json.loads(out)["mapping_files"] == [str(tmp_path / "columns.toml")]
+    assert "columns from" in run("data", "inspect", path)[1]
+    (tmp_path / "columns.toml").write_text(mapping.replace("torque", "force"))
+    code, _, err = run("data", "inspect", path)
+    assert code == 2
+    assert "columns.toml says which is which" in err
+
+
+def choices(values, rows=150):
+    rng = np.random.default_rng(0)
+    action = rng.choice(values, rows)
+    return {"episode": ["a"] * rows, "obs_0": rng.normal(size=rows), "act_0": action, "act_1": rng.normal(size=rows)}
+
+
+@pytest.mark.parametrize("values", [[0, 1], [0, 1, 2, 3], [-1.0, 1.0]])
+def test_actions_that_are_choices_are_refused(values, run, tmp_path):
+    path = write_rows(choices(values), tmp_path / "log.csv")
+    arguments = ("data", "inspect", path, "--columns.actions", "act_0")
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert "the actions (act_0) hold a few whole numbers only" in err
+    assert run(*arguments, "--columns.continuous")[0] == 0
+    ranged = hm.Task(name="rig", horizon=150, action_low=-5, action_high=5)
+    assert hm.load_dataset(path, ranged, columns={"actions": "act_0"}).action_width == 1
+    with pytest.warns(HimatchWarning, match="act_0 among the actions hold a few whole numbers only"):
+        hm.load_dataset(path)
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.5], [0], range(40)])
+def test_other_actions_are_not(values, tmp_path):
+    path = write_rows(choices(values), tmp_path / "log.csv")
+    assert hm.load_dataset(path, columns={"actions": "act_0"}).steps == 150
