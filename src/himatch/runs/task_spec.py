@@ -49,7 +49,7 @@ def task_spec(task: Task) -> dict[str, Any]:
 
 
 def task_from_spec(spec: dict[str, Any]) -> Task:
-    """The task as it was stored; the registered one of that name adds what came since: functions, features, a simulator."""
+    """The task as it was stored; the registered one of that name adds what came since, such as a simulator."""
     stored = StoredTask(**spec)
     try:
         registered: Task | None = get_task(stored.name)
