@@ -9,6 +9,8 @@ from torch import Tensor
 
 from himatch._runtime.devices import seeded
 from himatch._runtime.progress import interruptible, progress_bar
+from himatch.errors import DataError
+from himatch.methods.normalizers import Normalizers
 from himatch.runs.folder import RunFolder
 from himatch.training.checkpoint import VALIDATION_WINDOWS, Checkpoint, Clock
 from himatch.training.config import TrainConfig
@@ -28,21 +30,29 @@ class Interrupted(KeyboardInterrupt):
 
 def train(plan: Plan, *, stream: bool | None = None, quiet: bool = False) -> RunFolder:
     """Train as planned, to the end or to the signal that interrupts; the run folder."""
+    with plan.folder.alone():
+        if plan.folder.saved and not plan.continued:
+            raise DataError(f"{plan.folder} holds a run by now; pass --resume to continue it, or choose another folder")
+        return _train(plan, stream, quiet)
+
+
+def _train(plan: Plan, stream: bool | None, quiet: bool) -> RunFolder:
     folder, device = plan.folder, plan.device
     try:
         with folder.attempt(), seeded(plan.seeds[0], device), plan.relabelled() as (z, validation_z):
             agent = plan.method.build(plan.model, plan.dims, plan.seeds).to(device)
             state = folder.training_state()
             folder.clear()
-            if not folder.begun:
-                plan.write()
             normalizers = plan.normalizers(z)
-            folder.write_normalizers(normalizers.tensors())
+            if folder.begun:  # another machine may round what it fits differently
+                normalizers = Normalizers.of(folder.normalizers())
+            else:
+                plan.write(normalizers)
             sampler = make_sampler(plan.train, z, plan.spec, normalizers, device, stream=stream)
             validation = None
             if len(plan.validation) and plan.validation.lengths.max() >= plan.spec.context:
                 validation = DeviceSampler(plan.validation, validation_z, plan.spec, normalizers, device)
-            reached, clock = (-1, Clock()) if state is None else (int(state["phase"]), Clock(float(state["seconds"])))
+            reached, clock = (-1, Clock()) if state is None else (int(state["stage"]), Clock(float(state["seconds"])))
             with tracking(plan.trackers, folder, plan.describe()) as trackers:
                 for number, stage in enumerate(plan.stages):
                     if stage.part is not None and number < reached:  # its weights come with those of the stage reached
