@@ -89,6 +89,8 @@ def _load(source: Source, options: LoadOptions, allocate: Allocate, scratch: Pat
         own = known or anonymous_task(aligned)
         clip, drop = options.clip_actions, options.drop_bad
         good.append(check_packed(aligned, own, where, part.places, clip_actions=clip, drop_bad=drop))
+        if part.altered is not None:
+            raise DataError(part.altered)
         parts[i] = replace(part, packed=aligned)
     packed = concatenate_packed([part.packed for part in parts], allocate)
     if scratch is not None and len(names) > 1:
