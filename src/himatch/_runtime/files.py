@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import struct
+import sys
 import tempfile
 import tokenize
 import zipfile
@@ -19,10 +20,8 @@ from typing import Any, TypeVar
 
 from himatch.errors import DataError, HimatchError, one_line
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # Windows: what killed processes leave stays there
-    fcntl = None  # type: ignore[assignment]
 
 _PARTIAL = ".himatch-"  # in the names of hidden folders; random letters follow, which have no hyphen
 _ASIDE = f"{_PARTIAL}old-"
@@ -122,7 +121,7 @@ def sweep(folder: Path) -> None:
 
 def _lock(folder: Path, *, wait: bool = False) -> int | None:
     """A lock on a folder, which ends with its process; ``None`` where another holds it or no such lock exists."""
-    if fcntl is None:
+    if sys.platform == "win32":  # what killed processes leave stays there
         return None
     try:
         descriptor = os.open(folder, os.O_RDONLY)
