@@ -25,9 +25,9 @@ def untrained(
     """A policy whose weights are large enough that every token moves its actions."""
     settings = {"preset": "cpu", "device": "cpu", **SMALL, **model}
     plan = replace(make_plan(method, lambda: named_split(data, "none"), out=folder, **settings), seeds=seeds)
-    plan.write()
     with plan.relabelled() as (z, _):
         normalizers = plan.normalizers(z)
+    plan.write(normalizers)
     agent = method.build(plan.model, plan.dims, seeds)
     generator = torch.Generator().manual_seed(sum(seeds) + 1)
     with torch.no_grad():

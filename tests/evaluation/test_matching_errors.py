@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -10,13 +9,14 @@ import gymnasium
 import numpy as np
 import pytest
 from random_episodes import episode
+from run_files import describe_anew, normalize_anew
 from untrained import fallen_hoppers, untrained
 
 import himatch as hm
-from himatch._runtime.tensors import read_tensors, write_tensors
 from himatch.errors import HimatchError, HimatchWarning
 from himatch.models import BUNDLED
 from himatch.policy import Policy
+from himatch.runs.folder import RunFolder
 
 
 @pytest.fixture(scope="module")
@@ -165,10 +165,9 @@ def test_a_temperature_is_a_number_from_0_up(temperature: object, policy: Policy
 
 def test_normalizers_that_miss_something_are_one_line(tmp_path: Path) -> None:
     shutil.copytree(BUNDLED / "hopper-cdt", tmp_path / "run")
-    path = tmp_path / "run" / "normalizers.safetensors"
-    whole = read_tensors(path)
-    for missing in ("familiar.to", "state_mean"):
-        write_tensors(path, {name: tensor for name, tensor in whole.items() if name != missing})
+    whole = RunFolder(tmp_path / "run").normalizers()
+    for missing in ("support.to", "state_mean"):
+        normalize_anew(tmp_path / "run", {name: tensor for name, tensor in whole.items() if name != missing})
         with pytest.raises(HimatchError, match=r"run: its normalizers are incomplete or from another version"):
             hm.load(tmp_path / "run")
 
@@ -176,7 +175,6 @@ def test_normalizers_that_miss_something_are_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("temperature", ["warm", [1.0], None])
 def test_a_temperature_that_is_none_is_one_line(temperature: object, tmp_path: Path) -> None:
     run = Path(shutil.copytree(BUNDLED / "hopper-cdt", tmp_path / "run"))
-    described = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(described | {"temperature": temperature}))
+    describe_anew(run, temperature=temperature)
     with pytest.raises(HimatchError, match=r"run\.json: incomplete or from another version"):
         hm.load(run)

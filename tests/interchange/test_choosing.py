@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 from command_line import Run
+from run_files import describe_anew
 from untrained import fallen_hoppers
 
 import himatch as hm
-from himatch._runtime.tensors import read_tensors, write_tensors
 from himatch.errors import HimatchError
 from himatch.evaluation import match as matching
 from himatch.interchange.bundle import bundle
@@ -25,6 +25,7 @@ from himatch.policy import TEMPERATURE
 from himatch.rehearsal import temperature
 from himatch.rehearsal.temperature import some_episodes, training_scores
 from himatch.rollout import Player, Rollouts
+from himatch.runs.folder import RunFolder
 from himatch.simulation import Simulator
 from himatch.statistics.aggregators import Histogram
 from himatch.statistics.information import InformationStatistic
@@ -73,13 +74,12 @@ def test_a_seed_that_falls_over_loses(tmp_path: Path, monkeypatch: pytest.Monkey
     bundled = find_model("hopper-cdt")
     assert bundled is not None
     run = Path(shutil.copytree(bundled, tmp_path / "run"))
-    described = json.loads((run / "run.json").read_text())
-    (known,) = described["seeds"]
-    (run / "run.json").write_text(json.dumps(described | {"seeds": [4, known]}))
+    (known,) = RunFolder(run).description()["seeds"]
+    folder = describe_anew(run, seeds=[4, known])
     generator = torch.Generator().manual_seed(0)
-    good = read_tensors(run / f"seed-{known}" / "best.safetensors")
+    good = folder.weights(known)
     shaken = {name: w.float() + 0.3 * torch.randn(w.shape, generator=generator) for name, w in good.items()}
-    write_tensors(run / "seed-4" / "best.safetensors", shaken)
+    folder.write_weights(4, "best", shaken)
     monkeypatch.setattr(temperature, "GROUP", 1)
     monkeypatch.setattr(temperature, "ROLLOUTS", 1)
     choice = choose_seed(hm.load(run))

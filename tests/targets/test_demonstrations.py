@@ -65,4 +65,4 @@ def test_a_policy_aligns_demonstrations_to_its_run(tmp_path):
     path = write(robot(-1), tmp_path / "elsewhere")
     target = policy.target(f"demo({path}, run 1)")
     np.testing.assert_array_equal(target.trajectory.observations, make_episodes()[1].observations)
-    assert policy.run.reference().context.feature.name == "dq1"
+    assert policy.run.reference().frame.feature.name == "dq1"

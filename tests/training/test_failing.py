@@ -74,7 +74,8 @@ def test_a_loss_that_is_not_finite_stops_training(
     assert policy.seeds == (0,)
     assert policy.held_out is None
     assert {path.name for path in run.iterdir()} == {
-        *("run.json", "normalizers.safetensors", "episodes.safetensors", "seed-0", "training.safetensors", "loss.png")
+        *("run.json", "normalizers.safetensors", "episodes.safetensors", "fingerprint.safetensors", "seed-0"),
+        *("training.safetensors", "loss.png"),
     }
 
 
@@ -176,7 +177,8 @@ def test_settings_are_checked_before_data_is_read(given: dict[str, Any], message
 
 
 def test_the_folder_is_checked_before_data_is_made(tmp_path: Path, run: Run) -> None:
-    (tmp_path / "run.json").touch()
+    for name in ("run.json", "training.safetensors"):
+        (tmp_path / name).touch()
     command = ("train", "dt", "--data", "nowhere.hdf5")
     assert_refused(run(*command, "--out", tmp_path), "holds a run already")
     (tmp_path / "file").touch()

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 import torch
 from random_episodes import episode
+from run_files import describe_anew
 from safetensors.torch import load_file
 
 import himatch as hm
 from himatch._runtime.progress import interrupt, on_signals
-from himatch._runtime.tensors import read_tensors, write_tensors
+from himatch._runtime.tensors import read_tensors
 from himatch.errors import DataError, HimatchError
 from himatch.methods import METHODS, Agent, method_from_spec, method_spec
 from himatch.runs.folder import RunFolder
@@ -190,7 +191,7 @@ def test_the_time_of_all_stretches_counts(
     monkeypatch.undo()
     state = read_tensors(tmp_path / "training.safetensors")
     assert 0 < float(state["seconds"]) < 1000
-    write_tensors(tmp_path / "training.safetensors", {**state, "seconds": torch.tensor(1000.0)})
+    RunFolder(tmp_path).write_training_state({**state, "seconds": torch.tensor(1000.0)})
     hm.train(hm.DT(), hopper, out=tmp_path, quiet=True, resume=True, **TINY)
     rows = [json.loads(line) for line in (tmp_path / "seed-0" / "metrics.jsonl").read_text().splitlines()]
     assert rows[0]["seconds"] < 1000 <= rows[-1]["seconds"]
@@ -325,8 +326,8 @@ def test_resuming_something_else_is_refused(hopper: hm.TrajectoryDataset, tmp_pa
         hm.train(hm.DT(), hopper[:-1], out=run, quiet=True, resume=True, **TINY)
     with pytest.raises(DataError, match="other settings"):
         hm.train(hm.DT(), hopper, out=run, quiet=True, resume=True, **{**TINY, "width": 32})
-    for stored in ('{"method": {"name": "dt"}}', '{"method": 3, "data": {"hash": "0"}}'):
-        (run / "run.json").write_text(stored)
+    for stored in ({"method": {"name": "dt"}}, {"method": 3, "data": {"hash": "0"}}):
+        RunFolder(run).write_description(stored)
         with pytest.raises(DataError, match=r"run\.json: incomplete or from another version"):
             hm.train(hm.DT(), hopper, out=run, quiet=True, resume=True, **TINY)
     (tmp_path / "other").mkdir()
@@ -375,9 +376,7 @@ def resume(run: Path, data: hm.TrajectoryDataset) -> hm.Policy:
 def test_weights_that_do_not_fit_are_refused(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     run = tmp_path / "run"
     hm.train(hm.DT(), hopper, out=run, quiet=True, **TINY)
-    description = json.loads((run / "run.json").read_text())
-    description["model"]["width"] = 32
-    (run / "run.json").write_text(json.dumps(description))
+    describe_anew(run, model=RunFolder(run).description()["model"] | {"width": 32})
     with pytest.raises(DataError, match="do not fit"):
         hm.load(run)
 

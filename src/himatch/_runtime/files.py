@@ -8,17 +8,23 @@ import json
 import os
 import shutil
 import struct
+import sys
 import tempfile
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from himatch.errors import DataError, HimatchError, one_line
 
+if sys.platform != "win32":
+    import fcntl
+
+_PARTIAL = ".himatch-"  # in the names of hidden folders; random letters follow, which have no hyphen
+_ASIDE = f"{_PARTIAL}old-"
 PICTURES = (".png", ".pdf", ".svg")
 
 # What h5py, NumPy, pyarrow, json and zipfile raise for a damaged file.
@@ -62,26 +68,71 @@ def new_folder(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     check_free(target, overwrite)
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    try:
-        with writing(target):
+        with _hidden_folder(target.parent, target.name + _PARTIAL) as partial:
             yield partial
             partial.chmod(0o755)
             check_free(target, overwrite)  # it may have come meanwhile, and what is in it is somebody's
             if target.exists():
                 # Aside first, so that at any moment one of the two is there, whole.
-                with tempfile.TemporaryDirectory(prefix=".", dir=target.parent, ignore_cleanup_errors=True) as aside:
-                    target.rename(Path(aside) / target.name)
+                with _hidden_folder(target.parent, target.name + _ASIDE) as aside:
+                    target.rename(aside / target.name)
                     try:
                         partial.rename(target)
                     except BaseException:
                         if not target.exists():
-                            (Path(aside) / target.name).rename(target)
+                            (aside / target.name).rename(target)
                         raise
             else:
                 partial.rename(target)
+
+
+@contextmanager
+def _hidden_folder(parent: Path, name: str) -> Iterator[Path]:
+    """A hidden folder in ``parent``, locked while its process lives; it is gone when the block ends."""
+    sweep(parent)
+    while True:
+        hidden = Path(tempfile.mkdtemp(prefix=f".{name}", dir=parent))
+        lock = _lock(hidden, wait=True)
+        if hidden.is_dir():  # a sweep may have come before the lock
+            break
+        if lock is not None:
+            os.close(lock)
+    try:
+        yield hidden
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(hidden, ignore_errors=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def sweep(folder: Path) -> None:
+    """Remove the hidden folders that killed processes left in ``folder``; those of living ones are locked."""
+    for left in folder.glob(f".*{_PARTIAL}*") if folder.is_dir() else ():
+        lock = _lock(left)
+        if lock is None:
+            continue
+        name, aside, _ = left.name[1:].rpartition(_ASIDE)
+        if aside and not (folder / name).exists():  # killed while a folder was replaced: the old one is back
+            with suppress(OSError):
+                (left / name).rename(folder / name)
+        shutil.rmtree(left, ignore_errors=True)
+        os.close(lock)
+
+
+def _lock(folder: Path, *, wait: bool = False) -> int | None:
+    """A lock on a folder, which ends with its process; ``None`` where another holds it or no such lock exists."""
+    if sys.platform == "win32":  # what killed processes leave stays there
+        return None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def check_free(target: Path, overwrite: bool = False) -> None:
@@ -114,17 +165,12 @@ def new_file(target: Path) -> Iterator[Path]:
 
     In a folder of its own: whoever lists ``*.json`` would find a hidden file.
     """
-    hidden: str | None = None
-    try:
-        with writing(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            hidden = tempfile.mkdtemp(prefix=".", dir=target.parent)
-            partial = Path(hidden) / target.name
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _hidden_folder(target.parent, _PARTIAL) as hidden:
+            partial = hidden / target.name
             yield partial
             partial.replace(target)
-    finally:
-        if hidden is not None:
-            shutil.rmtree(hidden, ignore_errors=True)
 
 
 def check_target(target: Path) -> None:
@@ -202,12 +248,17 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The rows of a JSONL file; a last line cut short by a crash is dropped, and no file has no rows."""
     rows = []
-    if path.is_file():
-        for line in path.read_bytes().splitlines():
-            try:
-                rows.append(json.loads(line))
-            except ValueError:  # half a row, or bytes that are no text
+    lines = path.read_bytes().split(b"\n") if path.is_file() else []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except ValueError:  # half a row, or bytes that are no text
+            if number == len(lines):
                 break
+            row = None
+        if not isinstance(row, dict):
+            raise DataError(f"{path}: line {number} is damaged; remove that line")
+        rows.append(row)
     return rows
 
 

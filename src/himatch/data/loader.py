@@ -93,6 +93,8 @@ def _load(source: Source, options: LoadOptions, allocate: Allocate, scratch: Pat
         clip, drop = options.clip_actions, options.drop_bad
         try:
             good.append(check_packed(aligned, own, where, part.problems, clip_actions=clip, drop_bad=drop))
+            if part.altered is not None:
+                raise DataError(part.altered)
         except DataError as reason:  # the others may have problems too
             wrong.append(reason)
         parts[i] = replace(part, packed=aligned)

@@ -68,6 +68,20 @@ class MinariFolder:
         return replace(Facts.of(self.written_by_himatch), mappings=())
 
     @property
+    def content_hash(self) -> str | None:
+        """Of the episodes as himatch wrote them; sets of others have none."""
+        found = self.written_by_himatch.get("content_hash")
+        return found if isinstance(found, str) else None
+
+    @property
+    def observation_width(self) -> int | None:
+        """How many numbers an observation has in the files, where they say so."""
+        with reading(str(self.data / METADATA)):
+            space = json.loads(self.metadata.get("observation_space", "null"))
+        shape = space.get("shape") if isinstance(space, dict) else None
+        return shape[0] if isinstance(shape, list) and len(shape) == 1 else None
+
+    @property
     def has_rewards(self) -> bool:
         """False for sets that himatch wrote from a log without rewards (Minari itself demands a column)."""
         return self.written_by_himatch.get("rewards") is not False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.files import entry, read_json, reading, writing
+from himatch._runtime.seals import SEAL, digest, sealed
 from himatch.data.facts import Facts, join_facts
 from himatch.data.places import Places, join_places
 from himatch.errors import DataError
@@ -154,6 +156,7 @@ def save_manifest(folder: Path, packed: Packed, facts: dict[str, Any]) -> None:
     np.save(folder / "final_observations.npy", packed.final_observations)
     if packed.places.rows is not None:
         np.save(folder / ROWS, packed.places.rows)
+    files = {path.name: _array_facts(path) for path in sorted(folder.glob("*.npy"))}
     manifest = {
         **facts,
         "rewards": packed.rewards is not None,
@@ -165,22 +168,49 @@ def save_manifest(folder: Path, packed: Packed, facts: dict[str, Any]) -> None:
         "facts": packed.facts.as_json(),
         "names": packed.places.names,
         "tables": packed.places.tables,
+        "files": files,
     }
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    plain = json.loads(json.dumps(manifest))  # as it is read back
+    (folder / MANIFEST).write_text(json.dumps(sealed(plain)))
+
+
+def _array_facts(path: Path) -> dict[str, Any]:
+    """Size of an array's file, and a checksum of its header: all of it would take as long as reading it."""
+    with path.open("rb") as file:
+        np.lib.format.read_magic(file)
+        np.lib.format.read_array_header_1_0(file)
+        header = file.tell()
+        file.seek(0)
+        return {"bytes": path.stat().st_size, "header": header, SEAL: hashlib.sha256(file.read(header)).hexdigest()}
+
+
+def _check_array(path: Path, facts: dict[str, Any], where: str) -> None:
+    with reading(where), path.open("rb") as file:
+        header, size = file.read(facts["header"]), path.stat().st_size
+    if size != facts["bytes"] or hashlib.sha256(header).hexdigest() != facts[SEAL]:
+        raise DataError(f"{path}: damaged (its size or its header differs); remove {where}, it is made again")
 
 
 def open_packed(folder: Path) -> tuple[Packed, dict[str, Any]]:
     """Open a folder of mapped arrays and what its manifest says about them.
 
-    What is changed in memory (clipped actions) never reaches the files.
+    What is changed in memory (clipped actions) never reaches the files. The manifest is verified, and of the arrays
+    sizes and headers, but not their numbers, which are read when they are needed.
     """
     where = str(folder)
     facts = read_json(folder / MANIFEST, where)
+    if facts.get(SEAL) != digest(facts):
+        raise DataError(
+            f"{folder / MANIFEST}: damaged, edited or written by an earlier version of himatch (its checksum differs); "
+            f"remove {where}, it is made again"
+        )
     columns = entry({"columns": {}, **facts}, dict, where, "columns")
 
     def mapped(name: str) -> Array:
+        path = folder / f"{name}.npy"
+        _check_array(path, entry(facts, dict, where, "files", path.name), where)
         with reading(where):
-            array: Array = np.load(folder / f"{name}.npy", mmap_mode="c", allow_pickle=False)
+            array: Array = np.load(path, mmap_mode="c", allow_pickle=False)
         return array
 
     def per_episode_array(name: str, dtype: type[np.generic]) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from himatch.data.columns import Columns
 from himatch.data.csv_files import is_csv_table
+from himatch.data.dataset import TrajectoryDataset
 from himatch.data.episodes import pack_episodes, pack_trajectories
 from himatch.data.flat import read_arrays, read_d4rl, read_npz
 from himatch.data.hdf5 import is_hdf5
@@ -58,6 +59,8 @@ class SourceContent:
     task: Task | None
     env_id: str | None = None
     problems: Problems = field(default_factory=Problems)
+    altered: str | None = None
+    """That its checksum differs, in words; more particular complaints come first."""
 
 
 def source_files(source: Source) -> list[str | Path] | None:
@@ -133,7 +136,26 @@ def _read_folder(folder: MinariFolder, task: Task | None, allocate: Allocate) ->
     packed = read_minari(folder, known, allocate)
     if known is None:
         _note_unregistered(folder)
-    return SourceContent(packed, known, env_id)
+    return SourceContent(packed, known, env_id, altered=_altered(folder, packed))
+
+
+def _altered(folder: MinariFolder, packed: Packed) -> str | None:
+    """What is wrong with a set that himatch wrote and that holds something else now.
+
+    Of one that is cut to a task's width that cannot be known.
+    """
+    if folder.content_hash is None or folder.observation_width != packed.observations.shape[1]:
+        return None
+    try:
+        now = TrajectoryDataset(packed, anonymous_task(packed), source=str(folder.data)).content_hash
+    except DataError:  # not even numbers; the checks that follow say where
+        return None
+    if now == folder.content_hash:
+        return None
+    return (
+        f"{folder.data}: damaged or changed since himatch wrote it (its checksum differs); restore it, or where it is "
+        "meant take content_hash out of metadata.json"
+    )
 
 
 def _note_unregistered(folder: MinariFolder) -> None:

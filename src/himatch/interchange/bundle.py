@@ -58,9 +58,11 @@ def bundle(
         }
         if choice.temperature is not None:
             description["temperature"] = choice.temperature
-        folder.write_description({**description, "seeds": [choice.seed], "bundled": facts})
         folder.write_normalizers(source.normalizers())
         thin_references(source, folder, kept)
+        if description["task"]["functions"] and (fingerprint := source.fingerprint()) is not None:
+            folder.write_fingerprint(fingerprint)
+        folder.write_description({**description, "seeds": [choice.seed], "bundled": facts})
         weights = source.weights(choice.seed)
         halved = {name: tensor.to(torch.float16) for name, tensor in weights.items()}
         folder.write_weights(choice.seed, "best", halved)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from himatch._runtime.files import read_json
-from himatch._runtime.tensors import read_tensors
+from himatch._runtime.tensors import read_foreign_tensors
 from himatch.errors import DataError, note, one_line
 from himatch.methods.batch import Dims
 from himatch.networks.transformer import ModelConfig
@@ -47,7 +47,7 @@ class HuggingFaceCheckpoint:
         path = next((folder / name for name in (WEIGHTS, PICKLED) if (folder / name).is_file()), None)
         if path is None:
             raise DataError(f"{folder} holds neither {WEIGHTS} nor {PICKLED}")
-        tensors = read_tensors(path) if path.name == WEIGHTS else _read_pickled(path)
+        tensors = read_foreign_tensors(path) if path.name == WEIGHTS else _read_pickled(path)
         return cls(name, _checked(config, folder / CONFIG), tensors, hashlib.sha256(path.read_bytes()).hexdigest())
 
     @property

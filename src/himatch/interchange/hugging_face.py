@@ -134,8 +134,6 @@ def _write_run(
     except RuntimeError as reason:
         detail = str(reason).strip().splitlines()[-1].strip()
         raise DataError(f"{checkpoint.name}: the weights do not fit {CONFIG} ({detail})") from None
-    folder.write_weights(0, "last", weights)
-    folder.write_weights(0, "best", weights)
     # Actions go in and out as they are: tanh ends at -1 and 1, whatever the task's range.
     ones = torch.ones(dims.action)
     mean, std = (torch.tensor(values, dtype=torch.float32) for values in (settings.state_mean, settings.state_std))
@@ -161,6 +159,8 @@ def _write_run(
         "imported": {"source": checkpoint.name, "sha256 of the weights": checkpoint.digest},
     }
     folder.write_description(json.loads(json.dumps(description)))
+    folder.write_weights(0, "last", weights)
+    folder.write_weights(0, "best", weights)
 
 
 def _check_dims(name: str, dims: Dims, settings: ImportSettings) -> None:

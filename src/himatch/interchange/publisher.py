@@ -25,11 +25,11 @@ def push(run: str | Path, name: str, *, private: bool = False) -> str:
     policy = load(run)  # a damaged run is refused here, not by whoever downloads it
     with tempfile.TemporaryDirectory() as place:
         staged = Path(place)
-        for pattern in PORTABLE:
-            for path in policy.folder.glob(pattern):
-                copy = staged / path.relative_to(policy.folder)
-                copy.parent.mkdir(exist_ok=True)
-                shutil.copyfile(path, copy)
+        for path in policy.run.folder.portable():
+            copy = staged / path.relative_to(policy.folder)
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, copy)
+        RunFolder(staged).write_description(policy.run.folder.description())  # lists the files that come along
         RunFolder(staged).card.write_text(model_card(policy, where))
         with asking_the_hub(where):
             from huggingface_hub import HfApi

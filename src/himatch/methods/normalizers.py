@@ -17,7 +17,7 @@ from himatch.methods.batch import Batch
 from himatch.methods.support import ZSupport
 from himatch.types import Array
 
-_SUPPORT = "familiar."  # what the tensors of ZSupport are called in a run folder
+_SUPPORT = "support."  # what the tensors of ZSupport are called in a run folder
 _BLOCK = 262_144  # rows read together
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from himatch._runtime.files import entry, read_json
+from himatch._runtime.seals import RUN_FORMAT, read_sealed
 
 BUNDLED = Path(__file__).parent / "bundled"
 
@@ -55,7 +56,7 @@ def read_cards(folder: str | Path | None = None) -> list[ModelCard]:
 def read_card(folder: Path) -> ModelCard:
     """One model's card."""
     where = str(folder)
-    run, found = (read_json(folder / name, where) for name in ("run.json", "evaluation.json"))
+    run, found = read_sealed(folder / "run.json", RUN_FORMAT), read_json(folder / "evaluation.json", where)
     targets = entry(found, list, where, "targets")
     mixtures: dict[str, list[float]] = {group: [] for group in entry(found, dict, where, "summary")}
     for i in range(len(targets)):

@@ -14,6 +14,7 @@ from himatch.methods import METHODS, Agent, Method, method_from_spec
 from himatch.methods.batch import Dims
 from himatch.methods.normalizers import Normalizers
 from himatch.networks.transformer import ModelConfig
+from himatch.runs.fingerprint import check_fingerprint
 from himatch.runs.folder import RunFolder, Weights
 from himatch.runs.references import read_reference, referenced_features
 from himatch.runs.task_spec import task_from_spec
@@ -53,6 +54,7 @@ class Run:
             raise TaskError(f"{folder}: {reason}") from None
         except (KeyError, TypeError, ValueError) as reason:
             raise folder.incomplete(reason) from None
+        check_fingerprint(folder, task)
         stored = description.get("statistic")
         statistic = method.statistic(task) if stored is None else InformationStatistic.from_spec(stored, task)
         try:

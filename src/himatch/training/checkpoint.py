@@ -54,7 +54,7 @@ class Checkpoint:
             update.step = int(stored["step"])
             self.best.copy_(stored["best"])
             self.best_loss.copy_(stored["best_loss"])
-            self.best_step.copy_(stored.get("best_step", self.best_step))
+            self.best_step.copy_(stored["best_step"])
         self.metrics = None
         if update.stage.part is None:
             self.metrics = Metrics(plan.folder, plan.seeds, update.step, trackers)
@@ -102,25 +102,28 @@ class Checkpoint:
         self.require("a weight", update.flat.master.isfinite().all(1).unsqueeze(0).cpu())
         state = update.snapshot()
         frozen = {n.removeprefix("other."): t.float() for n, t in state.items() if n.startswith("other.")}
-        if update.stage.part is None:
-            for model, seed in enumerate(self.plan.seeds):
-                others = {name: tensor[model] for name, tensor in frozen.items()}
-                last = (update.flat.master, update.step)
-                # Before the first validation nothing is known to be better than what there is.
-                best = (self.best, int(self.best_step[model])) if self.best_step[model] else last
-                for which, (flat, step) in (("last", last), ("best", best)):
-                    folder.write_weights(seed, which, update.flat.state(flat, model) | others, step)  # type: ignore[arg-type]
+        # What resuming needs comes first, and the last weights of the first seed, which say how far the run is, come
+        # last: whoever is killed in between has a run to go on with, and none that looks more finished than it is.
         folder.write_training_state(
             state
             | {
                 "step": torch.tensor(update.step),
-                "phase": torch.tensor(self.number),
+                "stage": torch.tensor(self.number),
                 "seconds": torch.tensor(self.clock()),
                 "best": self.best,
                 "best_loss": self.best_loss,
                 "best_step": self.best_step,
             }
         )
+        if update.stage.part is not None:
+            return
+        for model, seed in reversed(list(enumerate(self.plan.seeds))):
+            others = {name: tensor[model] for name, tensor in frozen.items()}
+            last = (update.flat.master, update.step)
+            # Before the first validation nothing is known to be better than what there is.
+            best = (self.best, int(self.best_step[model])) if self.best_step[model] else last
+            for which, (flat, step) in (("best", best), ("last", last)):
+                folder.write_weights(seed, which, update.flat.state(flat, model) | others, step)  # type: ignore[arg-type]
 
 
 @torch.no_grad()

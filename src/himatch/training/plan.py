@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
 from himatch._runtime.devices import find_device
@@ -23,8 +22,9 @@ from himatch.methods.batch import BatchSpec, Dims
 from himatch.methods.normalizers import Normalizers, ZScale
 from himatch.networks.transformer import ModelConfig
 from himatch.runs.description import describe
+from himatch.runs.fingerprint import check_fingerprint, write_fingerprint
 from himatch.runs.folder import RunFolder
-from himatch.runs.references import read_reference, write_references
+from himatch.runs.references import write_references
 from himatch.statistics.features import Feature, feature_names, resolve_feature
 from himatch.statistics.information import Statistic
 from himatch.targets import EpisodeReference
@@ -66,6 +66,8 @@ class Plan:
     statistic: Statistic
     dims: Dims
     bin_range: BinRange = "usual"
+    continued: bool = False
+    """Whether a run is gone on with; else one begins."""
 
     @property
     def spec(self) -> BatchSpec:
@@ -126,10 +128,13 @@ class Plan:
             self.method, self.model, train, self.dims, self.seeds, self.selection, self.statistic, self.split
         )
 
-    def write(self) -> None:
+    def write(self, normalizers: Normalizers) -> None:
         """Write what does not change during training; the description last."""
         self._note_extremes()
-        write_references(self.folder, self._references())
+        references = self._references()
+        write_references(self.folder, references)
+        write_fingerprint(self.folder, self.split.train, [one.frame.feature.name for one in references])
+        self.folder.write_normalizers(normalizers.tensors())
         if len(self.split.held_out):
             self.folder.write_held_out(self.split.held_out)
         self.folder.write_description(self.describe())
@@ -159,18 +164,6 @@ class Plan:
         """The training episodes as targets of this feature see them."""
         fenced, horizon = self.bin_range == "usual", self.dims.horizon
         return EpisodeReference.of(self.split.train, feature, self.statistic.bins, horizon, fenced=fenced)
-
-    def check_feature(self) -> None:
-        """Refuse to go on with a run whose feature has become another: its range over the episodes gives it away."""
-        if self.statistic.matched is None:
-            return
-        name, now = self.statistic.matched.name, self._reference(self.statistic.matched).frame.bins
-        before = read_reference(self.folder, name, self.split.train.task).frame.bins
-        if before.dimensions != now.dimensions or not np.allclose([before.low, before.high], [now.low, now.high]):
-            raise DataError(
-                f"{self.folder} was trained with another feature {name!r} (its function has changed); choose another "
-                "folder"
-            )
 
 
 def make_plan(
@@ -227,7 +220,8 @@ def _with_data(
 ) -> Plan:
     """Compare a run that is resumed with the data, fit the statistic and set a validation slice aside."""
     everything = split.train
-    if folder.begun:
+    continued = folder.saved
+    if continued:
         check_same(folder, method, split, model, config, seeds)
     if len(everything) == 0:
         raise DataError("there are no training episodes")
@@ -247,11 +241,22 @@ def _with_data(
     horizon = max(everything.task.horizon, int(everything.lengths.max()))
     z = statistic.width_on(everything[0])
     dims = Dims(everything.observation_width, everything.action_width, z, horizon)
-    episodes = (split, trained_on, validation)
-    made = Plan(method, model, config, seeds, device, trackers, folder, *episodes, statistic, dims, bin_range)
-    if folder.begun:
-        made.check_feature()
-    return made
+    return Plan(
+        method,
+        model,
+        config,
+        seeds,
+        device,
+        trackers,
+        folder,
+        split,
+        trained_on,
+        validation,
+        statistic,
+        dims,
+        bin_range,
+        continued,
+    )
 
 
 def check_same(
@@ -279,6 +284,7 @@ def check_same(
     ]
     if differing:
         raise DataError(f"{folder} was started with other settings ({'; '.join(differing)}); choose another folder")
+    check_fingerprint(folder, split.train.task)
 
 
 def _check_tasks(method: Method, train: TrajectoryDataset) -> None:

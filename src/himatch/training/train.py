@@ -9,7 +9,9 @@ from torch import Tensor
 
 from himatch._runtime.devices import seeded
 from himatch._runtime.progress import interruptible, progress_bar
+from himatch.errors import DataError
 from himatch.methods.base import Agent
+from himatch.methods.normalizers import Normalizers
 from himatch.runs.folder import RunFolder
 from himatch.training.checkpoint import VALIDATION_WINDOWS, Checkpoint, Clock
 from himatch.training.config import TrainConfig
@@ -28,7 +30,15 @@ class Interrupted(KeyboardInterrupt):
 
 
 def train(plan: Plan, *, stream: bool | None = None, quiet: bool = False) -> RunFolder:
-    """Train as planned, to the end or to the signal that interrupts; the run folder.
+    """Train as planned, to the end or to the signal that interrupts; the run folder."""
+    with plan.folder.alone():
+        if plan.folder.saved and not plan.continued:
+            raise DataError(f"{plan.folder} holds a run by now; pass --resume to continue it, or choose another folder")
+        return _train(plan, stream, quiet)
+
+
+def _train(plan: Plan, stream: bool | None, quiet: bool) -> RunFolder:
+    """The stages in turn.
 
     Most methods have one stage, the policy, and then the loop runs once. Those that pretrain a part train it first and
     freeze it.
@@ -39,10 +49,11 @@ def train(plan: Plan, *, stream: bool | None = None, quiet: bool = False) -> Run
             agent = plan.method.build(plan.model, plan.dims, plan.seeds).to(device)
             state = folder.training_state()
             folder.clear()
-            if not folder.begun:
-                plan.write()
             normalizers = plan.normalizers(z)
-            folder.write_normalizers(normalizers.tensors())
+            if folder.begun:  # another machine may round what it fits differently
+                normalizers = Normalizers.of(folder.normalizers())
+            else:
+                plan.write(normalizers)
             sampler = make_sampler(plan.trained_on, z, plan.spec, normalizers, device, stream=stream)
             validation = None
             if len(plan.validation) and plan.validation.lengths.max() >= plan.spec.context:
@@ -75,7 +86,7 @@ def _resume(plan: Plan, agent: Agent, state: dict[str, Tensor] | None) -> tuple[
     """
     if state is None:
         return 0, Clock()
-    reached = int(state["phase"])
+    reached = int(state["stage"])
     for stage in plan.stages[:reached]:
         if stage.part is not None:
             agent.freeze(stage.part)
