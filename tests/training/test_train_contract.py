@@ -162,7 +162,9 @@ def test_validation_selects_the_best_weights_if_there_is_enough_of_it(
     monkeypatch.setattr(Checkpoint, "log", log)
     monkeypatch.setattr("himatch.training.checkpoint.validate", validate)
     monkeypatch.setattr(TRAINING, "validate_every", lambda _: 1)
-    data = hm.load_dataset([hopper[i % len(hopper)] for i in range(episodes)], "hopper")
+    several = [hopper[i % len(hopper)] for i in range(episodes)]  # each a little different: copies are not trained on
+    moved = [hm.Trajectory(e.observations + i / 1000, e.actions, e.rewards) for i, e in enumerate(several)]
+    data = hm.load_dataset(moved, "hopper")
     hm.train(hm.DT(), data, out=tmp_path, quiet=True, **{**TINY, "steps": 4})
     best, last = weights(tmp_path, 0, "best"), weights(tmp_path, 0)
     assert all(torch.equal(best[key], (second if chosen == 2 else last)[key]) for key in second)
