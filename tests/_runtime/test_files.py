@@ -192,3 +192,15 @@ def test_entries_of_json_are_checked(tmp_path: Path) -> None:
         read_json(tmp_path / "list.json")
     with pytest.raises(DataError, match=r"none\.json is missing"):
         read_json(tmp_path / "none.json")
+
+
+def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
+    """Not what a living one holds, nor the old folder where the new one had not taken its place."""
+    for name in ("..himatch-abc", ".data-v0.himatch-def", ".set-v0.himatch-old-ghi/set-v0/data", ".mine"):
+        (tmp_path / name).mkdir(parents=True)
+    with new_folder(tmp_path / "data-v0") as partial:
+        (partial / "x").touch()
+        write_json(tmp_path / "a.json", {})
+        assert sorted(p.name for p in tmp_path.iterdir()) == sorted([".mine", "a.json", partial.name, "set-v0"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == [".mine", "a.json", "data-v0", "set-v0"]
+    assert (tmp_path / "set-v0" / "data").is_dir()

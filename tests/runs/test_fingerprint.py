@@ -50,7 +50,7 @@ def test_a_function_that_has_changed_is_refused(method: hm.methods.Method, tmp_p
     with pytest.raises(DataError, match="it was 1 numbers a step, now it is 2"):
         hm.load(tmp_path)
     rig(speed=lambda obs, act, rew: 1 / 0, x=0)
-    with pytest.raises(DataError, match="another feature 'speed' .*failed with ZeroDivisionError"):
+    with pytest.raises(DataError, match=r"another feature 'speed' .*failed with ZeroDivisionError"):
         hm.load(tmp_path)
     rig(speed=speed, x=0)
     hm.load(tmp_path)

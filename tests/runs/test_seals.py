@@ -25,8 +25,7 @@ def run(tmp_path: Path) -> Path:
 
 def refused(run: Path, message: str) -> None:
     with pytest.raises(DataError, match=message) as caught:
-        policy = hm.load(run)
-        policy.reference()
+        hm.load(run).reference()
     assert len(str(caught.value).splitlines()) == 1
 
 

@@ -91,6 +91,7 @@ def test_an_interrupted_run_ends_in_the_same_bits(
             for key, tensor in weights(whole, seed, kind).items():
                 assert torch.equal(tensor, weights(parts, seed, kind)[key]), key
         assert steps(whole, seed) == steps(parts, seed) == list(range(2, 13, 2))
+        assert losses(whole, seed) == losses(parts, seed)
 
 
 @pytest.mark.parametrize(("name", "last", "resumed"), [("dt", 12, False), ("dt-ae frozen", 6, True)])
@@ -197,6 +198,10 @@ def test_the_time_of_all_stretches_counts(
     hm.train(hm.DT(), hopper, out=tmp_path, quiet=True, resume=True, **TINY)
     rows = [json.loads(line) for line in (tmp_path / "seed-0" / "metrics.jsonl").read_text().splitlines()]
     assert rows[0]["seconds"] < 1000 <= rows[-1]["seconds"]
+
+
+def losses(run: Path, seed: int) -> list[float]:
+    return [json.loads(line)["loss"] for line in (run / f"seed-{seed}" / "metrics.jsonl").read_text().splitlines()]
 
 
 def steps(run: Path, seed: int) -> list[int]:

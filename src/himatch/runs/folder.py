@@ -271,11 +271,11 @@ class RunFolder:
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.path / _LOCK)
-        try:
-            with writing(self.path):
+        with writing(self.path):
+            try:
                 lock.acquire(timeout=0)
-        except Timeout:
-            raise DataError(f"{self.path}: another training is writing there; choose another folder") from None
+            except Timeout:  # which is an OSError too
+                raise DataError(f"{self.path}: another training is writing there; choose another folder") from None
         try:
             for folder in (self.path, *self.path.glob("seed-*")):
                 sweep(folder)

@@ -49,8 +49,10 @@ class Checkpoint:
         self.best = update.flat.master.detach().clone()
         self.best_loss = torch.full((len(plan.seeds),), torch.inf)
         self.best_step = torch.zeros(len(plan.seeds), dtype=torch.int64)
+        self.pending: list[Tensor] = []  # losses since the latest row of metrics, (steps, K) each
         if stored is not None:
             update.restore(stored)
+            self.pending = [stored["pending"].to(self.best.device)] if len(stored["pending"]) else []
             update.step = int(stored["step"])
             self.best.copy_(stored["best"])
             self.best_loss.copy_(stored["best_loss"])
@@ -72,8 +74,9 @@ class Checkpoint:
             f"at step {step} of {config.steps}; try a learning rate below {config.learning_rate:g} ({kept})"
         )
 
-    def log(self, loss: Tensor, rate: float, validation: DeviceSampler | None) -> None:
+    def log(self, rate: float, validation: DeviceSampler | None) -> None:
         """Validate, write a row of metrics, and keep the weights that are selected."""
+        loss, self.pending = torch.cat(self.pending).mean(0), []
         if self.metrics is None:
             return
         step, master = self.update.step, self.update.flat.master.detach()
@@ -113,6 +116,7 @@ class Checkpoint:
                 "best": self.best,
                 "best_loss": self.best_loss,
                 "best_step": self.best_step,
+                "pending": torch.cat(self.pending) if self.pending else torch.empty(0, len(self.plan.seeds)),
             }
         )
         if update.stage.part is not None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import time
 
-import torch
-from torch import Tensor
-
 from himatch._runtime.devices import seeded
 from himatch._runtime.progress import interruptible, progress_bar
 from himatch.errors import DataError
@@ -99,7 +96,6 @@ def _run_stage(
     """Sample, update, log, validate and save until the stage is over or a signal comes."""
     stage, steps, stack = update.stage, update.stage.steps, len(plan.seeds)
     every = validate_every(update.config)
-    pending: list[Tensor] = []
     saved, first = time.perf_counter(), update.step
     started: float | None = None
     what = "training" if stage.part is None else f"{stage.part} of"
@@ -109,14 +105,14 @@ def _run_stage(
             due = (update.step // every + 1) * every
             for losses in update.run(steps):
                 checkpoint.require("the loss", losses.isfinite())
-                pending.append(losses)
+                checkpoint.pending.append(losses)
                 if started is None:  # the rate leaves out what compiling took
                     first, started = update.step, time.perf_counter()
                 rate = (update.step - first) / max(time.perf_counter() - started, 1e-9)
                 bar(update.step, rate, f"loss {float(losses[-1].mean()):.4f}")
                 if update.step >= min(due, steps):
-                    checkpoint.log(torch.cat(pending).mean(0), rate, validation)
-                    pending, due = [], (update.step // every + 1) * every
+                    checkpoint.log(rate, validation)
+                    due = (update.step // every + 1) * every
                 if stopped.is_set():
                     break
                 if time.perf_counter() - saved > SAVE_EVERY:
