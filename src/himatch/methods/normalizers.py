@@ -15,7 +15,7 @@ from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.data import TrajectoryDataset
 from himatch.methods.batch import Batch
 from himatch.methods.support import ZSupport
-from himatch.types import Array
+from himatch.types import Array, StepRows
 
 _SUPPORT = "familiar."  # what the tensors of ZSupport are called in a run folder
 _BLOCK = 262_144  # rows read together
@@ -160,7 +160,7 @@ def moments(count: int, blocks: Callable[[], Iterator[Array]]) -> tuple[Float[Te
     return _tensor(mean), _tensor(np.where(std > 1e-6, std, np.inf))
 
 
-def slices(rows: Array) -> Iterator[Array]:
+def slices(rows: StepRows) -> Iterator[Array]:
     """Rows in blocks."""
     return (rows[i : i + _BLOCK] for i in range(0, len(rows), _BLOCK))
 

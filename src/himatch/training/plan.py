@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from himatch.tasks import Task, get_task
 from himatch.training.config import TrainConfig, configure
 from himatch.training.draws import Tasks
 from himatch.training.metrics import check_trackers
-from himatch.types import Array
+from himatch.types import Array, StepRows
 
 MOST_SEEDS = 2**63  # that PyTorch takes
 VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
@@ -87,8 +88,11 @@ class Plan:
     # -- data ---------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def relabelled(self) -> Iterator[tuple[Array | None, Array | None]]:
-        """Z of training and validation episodes, where it can be computed; beside mapped data it is mapped too."""
+    def relabelled(self) -> Iterator[tuple[StepRows | None, Array | None]]:
+        """Z of training and validation episodes, where it can be computed before training.
+
+        Beside mapped data it is computed when it is read, where that is cheap, and else it is mapped too.
+        """
         validation = self.statistic.relabel(self.validation) if len(self.validation) else None
         if not self.trained_on.mapped or self.statistic.matched is None:
             yield self.statistic.relabel(self.trained_on), validation
@@ -96,12 +100,14 @@ class Plan:
         # In the run folder, where there is room: a temporary one may be in memory, which such data does not fit into.
         place, shape = self.folder.z_file, (self.trained_on.steps, self.dims.z)
         try:
-            mapped = mapped_array(place, shape)
-            yield self.statistic.relabel(self.trained_on, out=mapped), validation
+            z = self.statistic.on_demand(self.trained_on, partial(mapped_array, place))
+            if z is None:
+                z = self.statistic.relabel(self.trained_on, out=mapped_array(place, shape))
+            yield z, validation
         finally:
             place.unlink(missing_ok=True)
 
-    def normalizers(self, z: Array | None) -> Normalizers:
+    def normalizers(self, z: StepRows | None) -> Normalizers:
         """The maps from raw numbers to what the networks see; ``z`` is that of ``trained_on``."""
         scale = ZScale()
         if z is not None:

@@ -23,7 +23,7 @@ from himatch.methods.normalizers import Normalizers
 from himatch.methods.window import cut
 from himatch.training.draws import CHUNK, Draws, TaskDraws, Tasks, WindowIndex, draw
 from himatch.training.transitions import Transitions
-from himatch.types import Array
+from himatch.types import Array, StepRows
 
 
 class Sampler:
@@ -77,7 +77,7 @@ class DeviceSampler(Sampler):
     def __init__(
         self,
         dataset: TrajectoryDataset,
-        z: Array | None,
+        z: StepRows | None,
         spec: BatchSpec,
         normalizers: Normalizers,
         device: torch.device,
@@ -93,7 +93,7 @@ class DeviceSampler(Sampler):
             self.terminated = here(self.transitions.terminated)
             observations = torch.cat([observations, here(self.transitions.finals)])
         self.observations, self.actions = normalize.states(observations), normalize.actions(here(dataset.actions))
-        self.z = None if z is None else normalize.z(here(z))
+        self.z = None if z is None else normalize.z(here(np.asarray(z)))
         # Of every episode: the number of its first window, the row of its start and the time of its last step.
         self.window, self.start, self.last = here(index.first), here(index.start), here(index.last)
         self.steps = torch.arange(spec.context, device=device)
@@ -135,7 +135,7 @@ class DeviceSampler(Sampler):
         codes it is how many steps after the window's last one its target states start. For methods of tasks it selects
         the companion, the episode of the same task whose embedding is z. No method of himatch needs both.
         """
-        episode = torch.searchsorted(self.window, window, right=True) - 1
+        episode = torch.searchsorted(self.window, window.contiguous(), right=True) - 1
         time, start, last = window - self.window[episode], self.start[episode, None], self.last[episode, None]
         times, target_times = cut(self.spec, time + self.spec.context - 1, self.steps, self.target_steps, ahead)
         inside, target_states, mask = times, None, None
@@ -160,7 +160,7 @@ class DeviceSampler(Sampler):
         return batch
 
     @staticmethod
-    def bytes_needed(dataset: TrajectoryDataset, z: Array | None) -> int:
+    def bytes_needed(dataset: TrajectoryDataset, z: StepRows | None) -> int:
         """Device memory that the arrays take, with the rewards that a method may need beside them."""
         widths = dataset.observation_width + dataset.action_width + 1 + (0 if z is None else z.shape[1])
         return int(dataset.steps * 4 * widths)
@@ -176,7 +176,7 @@ class StreamedSampler(Sampler):
     def __init__(
         self,
         dataset: TrajectoryDataset,
-        z: Array | None,
+        z: StepRows | None,
         spec: BatchSpec,
         normalizers: Normalizers,
         device: torch.device,
@@ -302,7 +302,7 @@ class Prefetch:
 
 def make_sampler(
     dataset: TrajectoryDataset,
-    z: Array | None,
+    z: StepRows | None,
     spec: BatchSpec,
     normalizers: Normalizers,
     device: torch.device,
