@@ -26,7 +26,8 @@ from himatch.networks.transformer import ModelConfig
 from himatch.runs.description import describe
 from himatch.runs.folder import RunFolder
 from himatch.runs.references import read_reference, write_references
-from himatch.statistics.features import Feature, feature_names, resolve_feature
+from himatch.statistics.bins import Bins
+from himatch.statistics.features import Feature, feature_names, of_each, resolve_feature
 from himatch.statistics.information import Statistic
 from himatch.targets import EpisodeReference
 from himatch.tasks import Task, get_task
@@ -38,6 +39,7 @@ from himatch.types import Array, StepRows
 MOST_SEEDS = 2**63  # that PyTorch takes
 VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
 SELECTING_EPISODES = 10  # fewer select no checkpoint: the one they prefer may hardly use its conditioning yet
+REFERENCE_STEPS = 10_000_000  # of the episodes that a run keeps for its targets, at most
 VALIDATED, LATEST = "lowest validation loss", "the last ones"  # what selects the best weights
 OF_STEPS = ("horizon", "action_low", "action_high")  # what of a task decides how a step is read
 
@@ -149,8 +151,12 @@ class Plan:
         return found
 
     def _reference(self, feature: Feature) -> EpisodeReference:
-        """The training episodes as targets of this feature see them."""
-        return EpisodeReference.of(self.split.train, feature, self.statistic.bins, self.dims.horizon)
+        """The training episodes as targets of this feature see them; of very many, evenly spaced ones."""
+        episodes, bins = self.split.train, self.statistic.bins
+        every = -(-episodes.steps // REFERENCE_STEPS)
+        if every > 1:
+            bins = bins or Bins.fit(of_each(feature, episodes))
+        return EpisodeReference.of(episodes[::every], feature, bins, self.dims.horizon)
 
     def check_feature(self) -> None:
         """Refuse to go on with a run whose feature has become another: its range over the episodes gives it away."""
