@@ -47,8 +47,9 @@ class NpzColumn:
         """Everything (``...``), or some rows and whatever of them."""
         if key is Ellipsis or self._whole:
             with reading(self._where), self._archive.open(self._member) as file:
-                whole: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-            return whole[key]
+                whole = np.lib.format.read_array(file, allow_pickle=False)
+            found: NDArray[Any] = whole[key]
+            return found
         rows, *others = key if isinstance(key, tuple) else (key,)
         start, stop, _ = rows.indices(self.shape[0])
         return self._read(start, stop)[(slice(None), *others)]

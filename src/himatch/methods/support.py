@@ -79,7 +79,8 @@ def _rows(lengths: NDArray[np.int64], part: int, period: int, every: int) -> NDA
     if every > 1:  # not evenly: episodes of one length would show the same few times
         number += np.random.default_rng(part).integers(every, size=len(number))
         number = np.minimum(number, ends[-1] - 1)
-    return number + (starts + last - ends)[np.searchsorted(ends, number, side="right")]
+    shift: NDArray[np.int64] = (starts + last - ends)[np.searchsorted(ends, number, side="right")]
+    return number + shift
 
 
 def _fit(z: StepRows, rows: NDArray[np.int64], bins: int) -> tuple[Array64, ...]:
@@ -88,7 +89,7 @@ def _fit(z: StepRows, rows: NDArray[np.int64], bins: int) -> tuple[Array64, ...]
     blocks = partial(_blocks, z, rows, bins)
     if len(rows) <= _BLOCK:  # read once: z may have to be computed
         kept = list(blocks())
-        blocks = partial(iter, kept)  # type: ignore[arg-type]
+        blocks = partial(iter, kept)
     mean = sum(block.sum(axis=0) for block in blocks()) / len(rows)
     products = np.zeros((len(mean), bins, bins))
     for block in blocks():

@@ -129,4 +129,5 @@ class TaskDraws:
 
     def _window(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
         """The number of the window at a place among all windows, task by task."""
-        return place + self.shifts[np.searchsorted(self.ends, place, side="right")]
+        shift: NDArray[np.int64] = self.shifts[np.searchsorted(self.ends, place, side="right")]
+        return place + shift
