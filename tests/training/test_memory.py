@@ -34,7 +34,7 @@ def peak(steps: int, method: hm.methods.Method, folder: Path) -> int:
         )
         with planned.relabelled() as (z, _):
             planned.write()
-            sampler = make_sampler(planned.train, z, planned.spec, planned.normalizers(z), planned.device)
+            sampler = make_sampler(planned.trained_on, z, planned.spec, planned.normalizers(z), planned.device)
             assert isinstance(sampler, StreamedSampler)
             draws = sampler.draw((0,), 0, 64)
             sampler.gather(draws.window[0], draws.ahead[0])

@@ -29,7 +29,7 @@ from himatch.networks.transformer import ModelConfig
 from himatch.statistics.information import Statistic
 from himatch.targets import Target
 from himatch.tasks import Task
-from himatch.types import Array, StepRows, Trajectory
+from himatch.types import StepRows, Trajectory
 
 
 class Stage(NamedTuple):
