@@ -56,3 +56,20 @@ def test_memory_does_not_grow_with_the_steps(
         (tmp_path / str(steps)).mkdir()
         peaks.append(peak(steps, method, tmp_path / str(steps)))
     assert (peaks[2] - peaks[1]) / (many - few) < ALLOWED
+
+
+@pytest.mark.parametrize("method", [hm.CDT("obs[0]"), hm.DT("obs[0]")], ids=lambda method: method.name)
+def test_of_very_many_steps_some_episodes_are_kept_for_targets(
+    method: hm.methods.Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observations = np.random.default_rng(0).standard_normal((2000, 4))
+    arrays = {"observations": observations, "actions": np.zeros((2000, 1)), "lengths": np.full(10, EPISODE)}
+    data = hm.load_dataset(arrays, TASK)
+    monkeypatch.setattr(plan, "REFERENCE_STEPS", 900)
+    planned = make_plan(method, lambda: as_split(data, None, "none"), out=tmp_path / "run", preset="cpu", device="cpu")
+    reference = planned._reference(hm.resolve_feature("obs[0]", TASK))
+    assert len(reference.lengths) == 4
+    np.testing.assert_allclose(reference.finals[1], observations[4 * EPISODE - 1, 0], rtol=1e-6)
+    # The range is that of all episodes.
+    assert reference.frame.bins.low[0] == pytest.approx(observations[:, 0].min())
+    assert reference.frame.bins.high[0] == pytest.approx(observations[:, 0].max())
