@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 from himatch.errors import DataError
 
 Array = NDArray[np.float32]
+
+
+@runtime_checkable
+class StepRows(Protocol):
+    """A row of numbers for every step: an array, or what computes rows when they are read."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Steps, numbers."""
+
+    def __len__(self) -> int:
+        """Steps."""
+
+    def __getitem__(self, key: Any, /) -> Array:
+        """Some rows, by a slice or by their numbers; of several axes the last one is a window of consecutive rows."""
 
 
 @dataclass(frozen=True, eq=False)

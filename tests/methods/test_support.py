@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from himatch.methods import support
 from himatch.methods.normalizers import Normalizers
 from himatch.methods.support import fit_support
 
@@ -80,3 +81,26 @@ def test_nothing_is_read_back_from_the_device() -> None:
         pretended = Normalizers.of({name: mode.from_tensor(tensor) for name, tensor in normalizers.tensors().items()})
         clipped = pretended.clipped_z(mode.from_tensor(z), mode.from_tensor(torch.tensor([7])))
     assert clipped.shape == z.shape
+
+
+@pytest.mark.parametrize("every", [1, 3, 50])
+def test_every_so_many_steps_of_a_part(every: int) -> None:
+    lengths = np.array([40, 5, 25, 31])
+    for part in range(4):
+        expected = [row for row, time in enumerate(times_of(lengths.tolist()).tolist()) if time // 10 == part]
+        rows = support._rows(lengths, part, 10, every)
+        assert len(rows) == -(-len(expected) // every)
+        assert [expected.index(row) // every for row in rows] == list(range(len(rows)))
+
+
+def test_a_sample_of_many_steps_shows_what_all_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, lengths = np.random.default_rng(3), [40] * 500
+    z = histograms(rng, lengths, reach=4)
+    everything = fit_support(z, np.array(lengths), BINS, HORIZON)
+    monkeypatch.setattr(support, "MOST", 5_000)
+    sampled = fit_support(z, np.array(lengths), BINS, HORIZON)
+    strange = torch.zeros(1, BINS)
+    strange[:, -1] = 1.0
+    for found in (everything, sampled):
+        torch.testing.assert_close(found(strange, torch.tensor([0]))[:, 4:], torch.zeros(1, 2), atol=1e-5, rtol=0)
+    torch.testing.assert_close(sampled.mean, everything.mean, atol=0.06, rtol=0)  # 250 steps a part

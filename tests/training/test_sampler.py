@@ -17,6 +17,7 @@ from himatch.methods import normalizers as normalizing
 from himatch.methods.batch import BatchSpec
 from himatch.methods.normalizers import Normalizers, ZScale, moments, slices
 from himatch.statistics import fences
+from himatch.statistics.histograms import HistogramsOfRest
 from himatch.tasks import Task
 from himatch.training import make_plan
 from himatch.training.draws import CHUNK, WindowIndex, draw
@@ -34,15 +35,19 @@ def dataset(lengths: list[int]) -> hm.TrajectoryDataset:
     )
 
 
-@given(st.lists(st.integers(1, 12), min_size=1, max_size=8), st.integers(1, 6))
-def test_the_index_holds_every_window_inside_an_episode(lengths: list[int], context: int) -> None:
-    index = WindowIndex.of(np.array(lengths), context)
-    expected, start = [], 0
-    for length in lengths:
+@given(st.data(), st.lists(st.integers(1, 12), min_size=1, max_size=8), st.integers(1, 6))
+def test_the_index_holds_every_window_inside_an_episode(data: st.DataObject, lengths: list[int], context: int) -> None:
+    followed = data.draw(st.none() | st.lists(st.booleans(), min_size=len(lengths), max_size=len(lengths)))
+    index = WindowIndex.of(np.array(lengths), context, None if followed is None else np.array(followed))
+    expected = []  # as it was first written: a list of all windows
+    for episode, length in enumerate(lengths):
         for time in range(max(length - context + 1, 1)):
-            expected.append((start + time, time, start + length - 1))
-        start += length
-    assert list(zip(index.row, index.time, index.last, strict=True)) == expected
+            if followed is None or followed[episode] or time < length - 1:
+                expected.append((episode, time))
+    assert len(index) == len(expected)
+    assert list(zip(*index.locate(np.arange(len(index))), strict=True)) == expected
+    assert index.start.tolist() == [sum(lengths[:episode]) for episode in range(len(lengths))]
+    assert (index.last + 1).tolist() == lengths
     assert index.short == (min(lengths) < context)
 
 
@@ -72,9 +77,10 @@ def test_windows_stay_inside_their_episode(stream: bool) -> None:
     normalizers = Normalizers.fit(data)
     sampler = make_sampler(data, None, BatchSpec(4, 3, 5), normalizers, CPU, stream=stream)
     assert isinstance(sampler, StreamedSampler if stream else DeviceSampler)
-    everything = list(range(len(sampler.index.row)))
-    states, targets, times, mask = raw(sampler, everything, [2] * len(everything))
-    for i, (row, time, last) in enumerate(zip(sampler.index.row, sampler.index.time, sampler.index.last, strict=True)):
+    index, everything = sampler.index, np.arange(len(sampler.index))
+    states, targets, times, mask = raw(sampler, everything.tolist(), [2] * len(everything))
+    for i, (episode, time) in enumerate(zip(*index.locate(everything), strict=True)):
+        row, last = index.start[episode] + time, index.start[episode] + index.last[episode]
         rows = np.arange(row, row + 4)
         np.testing.assert_array_equal(states[0, i, :, 0], np.minimum(rows, last))
         np.testing.assert_array_equal(times[0, i], np.arange(time, time + 4))
@@ -96,7 +102,7 @@ def test_streaming_gathers_what_the_device_would(chosen: list[int]) -> None:
     z = np.random.default_rng(0).random((18, 5), dtype=np.float32)
     normalizers = Normalizers.fit(data, standard(z))
     made = [make_sampler(data, z, BatchSpec(4, 3, 5), normalizers, CPU, stream=stream) for stream in (False, True)]
-    draws = draw((3,), 0, len(made[0].index.row), 7, 5)
+    draws = draw((3,), 0, len(made[0].index), 7, 5)
     assert isinstance(made[0], DeviceSampler)
     assert isinstance(made[1], StreamedSampler)
     for sampler in made:
@@ -146,7 +152,9 @@ def test_mapped_data_is_streamed_on_a_cpu_and_never_copied(
             for place in range(3):
                 sampler.gather(draws.window[place], draws.ahead[place])
             assert all(isinstance(a, np.memmap) for a in (sampler.observations, sampler.actions, sampler.rewards))
-            assert z is None or isinstance(sampler.z, np.memmap)
+            if z is not None:
+                kept = sampler.z.blocks.base if isinstance(sampler.z, HistogramsOfRest) else sampler.z
+                assert isinstance(kept, np.memmap)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

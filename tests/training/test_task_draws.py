@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -48,7 +50,7 @@ def test_contexts_are_of_one_task_and_come_in_pairs() -> None:
     tasks, index = Tasks(LABELS), WindowIndex.of(np.array(LENGTHS), 1)
     draws = TaskDraws(tasks, index, 4)((3, 5), 2, 6 * 2 * 4)
     assert draws.window.shape == (CHUNK, 2, 48)
-    task = tasks.number[index.episode[draws.window]].reshape(CHUNK, 2, 6, 8)
+    task = tasks.number[index.locate(draws.window).episode].reshape(CHUNK, 2, 6, 8)
     assert (task == task[..., :1]).all()
     counts = np.bincount(task[..., 0].ravel(), minlength=4)
     assert counts.min() > 0.8 * counts.mean()  # tasks are drawn evenly, whatever their size
@@ -61,6 +63,16 @@ def test_task_draws_depend_on_seed_and_chunk_alone() -> None:
     stacked, single = made((4, 9), 2, 8), made((9,), 2, 8)
     np.testing.assert_array_equal(stacked.window[:, 1], single.window[:, 0])
     assert not np.array_equal(single.window, made((9,), 3, 8).window)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.integers(1, 6)), min_size=1, max_size=8))
+def test_task_draws_are_those_of_a_sorted_list_of_all_windows(episodes: list[tuple[str | None, int]]) -> None:
+    labels, lengths = zip(*episodes, strict=True)
+    tasks, index = Tasks(labels), WindowIndex.of(np.array(lengths), 2)
+    task = tasks.number[index.locate(np.arange(len(index))).episode]
+    made = TaskDraws(tasks, index, 2)
+    np.testing.assert_array_equal(made._window(np.arange(len(index))), np.argsort(task, kind="stable"))
+    np.testing.assert_array_equal(made.sizes, np.bincount(task))
 
 
 class Numbering(Agent):
@@ -99,8 +111,9 @@ def test_windows_come_with_what_their_task_and_their_episode_say(stream: bool) -
     assert sampler.tasks is not None
     sampler.embed_episodes(Numbering(2))
     # Episode 5 was cut by a time limit and nobody saw what came next: its last step is left out.
-    assert len(sampler.index.row) == sum(LENGTHS) - 1
-    everything = np.tile(np.arange(len(sampler.index.row)), (2, 1))
+    assert len(sampler.index) == sum(LENGTHS) - 1
+    everything = np.tile(np.arange(len(sampler.index)), (2, 1))
+    windows = sampler.index.locate(everything[0])
     companions: dict[int, set[int]] = {i: set() for i in range(7)}
     for ahead in range(12):
         batch = gathered(sampler, everything, np.full_like(everything, ahead))
@@ -109,7 +122,7 @@ def test_windows_come_with_what_their_task_and_their_episode_say(stream: bool) -
         assert (batch.z[0, :, 0, 1] == 0).all()
         assert (batch.z[1, :, 0, 1] == 1).all()
         for window, companion in enumerate(batch.z[0, :, 0, 0].long().tolist()):
-            companions[int(sampler.index.episode[window])].add(companion)
+            companions[int(windows.episode[window])].add(companion)
     for episode, found in companions.items():
         assert found == {i for i in range(7) if sampler.tasks.number[i] == sampler.tasks.number[episode]}
     assert batch.rewards is not None
@@ -117,12 +130,12 @@ def test_windows_come_with_what_their_task_and_their_episode_say(stream: bool) -
     assert batch.continues is not None
     assert batch.tasks is not None
     assert batch.noise is not None
-    np.testing.assert_array_equal(batch.tasks[1].numpy(), sampler.tasks.number[sampler.index.episode])
+    np.testing.assert_array_equal(batch.tasks[1].numpy(), sampler.tasks.number[windows.episode])
     np.testing.assert_array_equal(batch.noise.numpy().ravel(), np.arange(140))
     assert normalizers.reward_std is not None
     rewards = (batch.rewards[0, :, 0] * normalizers.reward_std).numpy()
     next_states = raw_states(sampler, batch.next_states[0, :, 0])
-    for window, (time, episode) in enumerate(zip(sampler.index.time, sampler.index.episode, strict=True)):
+    for window, (time, episode) in enumerate(zip(windows.time, windows.episode, strict=True)):
         ends = time == LENGTHS[episode] - 1
         assert rewards[window] == pytest.approx(10.0 * episode + time, abs=1e-4)
         assert float(batch.continues[0, window, 0]) == (0.0 if ends and episode % 2 == 0 else 1.0)
@@ -139,7 +152,7 @@ def test_streaming_gathers_what_the_device_would() -> None:
     for stream in (False, True):
         sampler = make_sampler(data, None, spec, normalizers, CPU, stream=stream)
         sampler.embed_episodes(Numbering(2))
-        everything = np.tile(np.arange(len(sampler.index.row)), (2, 1))
+        everything = np.tile(np.arange(len(sampler.index)), (2, 1))
         found.append(gathered(sampler, everything, everything % 5))
     for name, on_device, streamed in zip(Batch._fields, *found, strict=True):
         if on_device is not None:
@@ -173,4 +186,4 @@ def test_an_episode_cut_short_without_a_last_look_may_be_one_step_long(tmp_path:
     sampler = make_sampler(data, None, spec, Normalizers.fit(data, rewarded=True), CPU)
     assert sampler.tasks is not None
     drawn = TaskDraws(sampler.tasks, sampler.index, 2)((0,), 0, 8).window
-    assert set(sampler.index.episode[drawn].ravel()) == {1}
+    assert set(sampler.index.locate(drawn).episode.ravel()) == {1}

@@ -92,7 +92,7 @@ def stated_ends(columns: Mapping[str, StepColumn], steps: int, where: str) -> Fl
     if columns[name].shape[:1] != (steps,):
         raise DataError(f"{where}: {steps} observations but {name} has shape {tuple(columns[name].shape)}")
     ids = flat_column(columns[name], name, where)
-    if ids.dtype.kind == "V" or not all(isinstance(one, Hashable) for one in ids.tolist()):
+    if ids.dtype.kind == "V" or (ids.dtype.kind == "O" and not all(isinstance(one, Hashable) for one in ids)):
         raise DataError(f"{where}: {name} must hold a number or a name a step (type {ids.dtype})")
     if (unknown := np.flatnonzero(ids != ids)).size:  # NaN, which is not even itself
         raise DataError(f"{where}: {name} is NaN in step {unknown[0]}; give every step the number of its episode")

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch._runtime.files import reading
 from himatch.data.checks import StepColumn, as_array, check_columns, flat_column, observation_columns
 from himatch.data.ends import EndFlags, Flags, flag_columns, flagged_ends, no_ends, stated_ends
 from himatch.data.facts import Facts, stated_rate
 from himatch.data.hdf5 import Hdf5Column, hdf5_column, open_hdf5
+from himatch.data.npz import open_npz
 from himatch.data.packed import BLOCK, Allocate, Packed, in_memory
 from himatch.data.wording import listed
 from himatch.errors import DataError, note
@@ -46,13 +46,8 @@ def read_d4rl(path: Path, task: Task | None, allocate: Allocate) -> Packed:
 def read_npz(path: Path, task: Task | None, allocate: Allocate) -> Packed:
     """Read an ``.npz`` with ``observations``, ``actions``, optionally ``rewards``, and ``lengths`` or end flags."""
     where = str(path)
-    # NumPy leaves the file open where it cannot read it, so it is opened here.
-    with reading(where), path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise DataError(f"{where}: {name} is not an array; write the file with numpy.savez")
-    return read_arrays(arrays, where, task, allocate)
+    with open_npz(path, where) as columns:
+        return read_flat(columns, where, task, allocate)
 
 
 def read_arrays(arrays: Mapping[str, Any], where: str, task: Task | None, allocate: Allocate = in_memory) -> Packed:
@@ -92,7 +87,8 @@ def _read_flat(columns: Mapping[str, StepColumn], where: str, task: Task | None,
     packed_rewards = None
     if rewards is not None:
         packed_rewards = allocate("rewards", (steps,))
-        packed_rewards[:] = flat_column(rewards, "rewards", where)
+        for start, stop in _blocks(rewards):
+            packed_rewards[start:stop] = flat_column(rewards[start:stop], "rewards", where)
     continuation = None if successors is None else _continuation(packed_observations, successors)
     ignored = continuation is not None and not _trustworthy(continuation.jumps, flags.terminals, stated)
     continuation = None if ignored else continuation
@@ -164,12 +160,12 @@ def _trustworthy(jumps: Flags, terminals: Flags | None, stated: Flags | None) ->
 
 def _read_rows(column: StepColumn, out: Array) -> Array:
     """Fill ``out`` with the column's leading columns without a second copy of the whole."""
-    if isinstance(column, Hdf5Column):
-        # In blocks: one read of everything makes HDF5 keep a book on every chunk at once.
-        for start, stop in _blocks(column):
+    # In blocks: one read of everything makes HDF5 keep a book on every chunk at once.
+    for start, stop in _blocks(column):
+        if isinstance(column, Hdf5Column):
             column.read_into(out, start, stop)
-    else:
-        out[:] = column[:, : out.shape[1]]
+        else:
+            out[start:stop] = column[start:stop, : out.shape[1]]
     return out
 
 

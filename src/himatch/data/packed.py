@@ -26,6 +26,7 @@ Allocate = Callable[[str, tuple[int, ...]], Array]
 
 MANIFEST = "packed.json"
 ROWS = "rows.npy"
+_FLOATS = np.dtype(np.float32)
 BLOCK = 65536  # rows handled at a time where a pass must not touch the whole array at once
 
 
@@ -42,14 +43,14 @@ def in_folder(folder: Path) -> Allocate:
     return lambda name, shape: mapped_array(folder / f"{name}.npy", shape)
 
 
-def mapped_array(path: Path, shape: tuple[int, ...]) -> Array:
+def mapped_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOATS) -> NDArray[Any]:
     """A new ``.npy`` file, mapped into memory, with room on the disk for all of it.
 
     A file without would end the process, and not with an exception, once the disk is full.
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        mapped: Array = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+        mapped: NDArray[Any] = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
         if hasattr(os, "posix_fallocate"):
             with path.open("r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, path.stat().st_size)

@@ -29,7 +29,7 @@ from himatch.networks.transformer import ModelConfig
 from himatch.statistics.information import Statistic
 from himatch.targets import Target
 from himatch.tasks import Task
-from himatch.types import Array, Trajectory
+from himatch.types import StepRows, Trajectory
 
 
 class Stage(NamedTuple):
@@ -195,6 +195,6 @@ class Method:
         """The method with the steps of its own stages scaled as those of a training from ``usual`` to ``steps``."""
         return self
 
-    def z_scale(self, z: Array, statistic: Statistic, lengths: NDArray[np.int64], horizon: int) -> ZScale:
+    def z_scale(self, z: StepRows, statistic: Statistic, lengths: NDArray[np.int64], horizon: int) -> ZScale:
         """How z is scaled before the network sees it, from z of all training steps ``(steps, k)``; not at all."""
         return ZScale()

@@ -15,7 +15,7 @@ from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.data import TrajectoryDataset
 from himatch.methods.batch import Batch
 from himatch.methods.support import ZSupport
-from himatch.types import Array
+from himatch.types import Array, StepRows
 
 _SUPPORT = "support."  # what the tensors of ZSupport are called in a run folder
 _BLOCK = 262_144  # rows read together
@@ -171,7 +171,7 @@ def _usual_blocks(train: TrajectoryDataset, name: str) -> Iterator[Array]:
         yield np.clip(block, low, high) if np.isfinite(low).any() else block
 
 
-def slices(rows: Array) -> Iterator[Array]:
+def slices(rows: StepRows) -> Iterator[Array]:
     """Rows in blocks."""
     return (rows[i : i + _BLOCK] for i in range(0, len(rows), _BLOCK))
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch.errors import DataError, note
 from himatch.statistics.aggregators import (
@@ -35,8 +36,9 @@ from himatch.statistics.aggregators import (
 )
 from himatch.statistics.bins import PAPER_BINS, Bins
 from himatch.statistics.features import Feature, of_each, resolve_feature
+from himatch.statistics.histograms import LONGEST, Allocate, HistogramsOfRest
 from himatch.tasks import Task
-from himatch.types import Array, Trajectory
+from himatch.types import Array, StepRows, Trajectory
 
 
 class EpisodeSet(Protocol):
@@ -45,6 +47,10 @@ class EpisodeSet(Protocol):
     @property
     def steps(self) -> int:
         """Steps of all episodes."""
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Steps of every episode."""
 
     def __len__(self) -> int:
         """Number of episodes."""
@@ -104,6 +110,10 @@ class Statistic:
 
     def relabel(self, episodes: EpisodeSet, out: Array | None = None) -> Array | None:
         """``z_t`` for every step of a dataset, where it can be known before training."""
+        return None
+
+    def on_demand(self, episodes: EpisodeSet, allocate: Allocate) -> StepRows | None:
+        """The same without storing it, where it is cheap to compute when rows are read."""
         return None
 
     def spec(self) -> dict[str, Any] | None:
@@ -223,6 +233,13 @@ class InformationStatistic(Statistic):
             row += len(phi)
         assert z is not None
         return z
+
+    def on_demand(self, episodes: EpisodeSet, allocate: Allocate) -> StepRows | None:
+        """Histograms without a discount, counted when rows are read; ``allocate`` makes room for what that needs."""
+        aggregator, lengths = self.aggregator, episodes.lengths
+        if not isinstance(aggregator, Histogram) or aggregator.gamma != 1.0 or lengths.max() >= LONGEST:
+            return None
+        return HistogramsOfRest(aggregator, of_each(self.feature, episodes), lengths, allocate)
 
     def _aggregated(self, phi: Array) -> Array:
         """What the aggregator makes of one episode; it may be a user's, so that is looked at as a feature's is."""

@@ -16,33 +16,47 @@ CHUNK = 256
 """Steps whose random draws are made together."""
 
 
+class Windows(NamedTuple):
+    """Where windows lie: their episodes, and the time of their first steps."""
+
+    episode: NDArray[np.int64]
+    time: NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class WindowIndex:
-    """Every window of a dataset: its first row, the time of that row in its episode, and the episode's last row, (M,).
+    """Every window of a dataset, by number, episode after episode: arithmetic on episodes, nothing for each step.
 
     Episodes of at least N steps give all windows that lie inside them; a shorter one gives the single window that
-    starts it. Drawing windows evenly therefore draws episodes by length.
+    starts it. Drawing windows evenly therefore draws episodes by length. Windows ``first[e]`` to ``first[e + 1]`` are
+    those of episode e, ``(E + 1,)``; it has rows ``start[e]`` to ``start[e] + last[e]``, ``(E,)``.
     """
 
-    row: NDArray[np.int64]
-    time: NDArray[np.int64]
+    first: NDArray[np.int64]
+    start: NDArray[np.int64]
     last: NDArray[np.int64]
-    episode: NDArray[np.int64]
     short: bool
 
     @classmethod
-    def of(cls, lengths: NDArray[np.int64], context: int) -> WindowIndex:
-        """Index the windows of packed episodes."""
-        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        counts = np.maximum(lengths - context + 1, 1)
-        episode = np.repeat(np.arange(len(lengths)), counts)
-        time = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        last = (starts + lengths - 1)[episode]
-        return cls(starts[episode] + time, time, last, episode, bool((lengths < context).any()))
+    def of(cls, lengths: NDArray[np.int64], context: int, followed: NDArray[np.bool_] | None = None) -> WindowIndex:
+        """Index the windows of packed episodes.
 
-    def only(self, kept: NDArray[np.bool_]) -> WindowIndex:
-        """Some of the windows."""
-        return WindowIndex(self.row[kept], self.time[kept], self.last[kept], self.episode[kept], self.short)
+        Where ``followed`` (E,) is False nobody knows what came after an episode's last step, and the window that
+        begins there is left out.
+        """
+        counts = np.maximum(lengths - context + 1, 1)
+        if followed is not None:
+            counts -= (counts == lengths) & ~followed
+        first, starts = np.append(0, np.cumsum(counts)), np.cumsum(lengths) - lengths
+        return cls(first, starts, lengths - 1, bool((lengths < context).any()))
+
+    def __len__(self) -> int:
+        return int(self.first[-1])
+
+    def locate(self, window: NDArray[np.int64]) -> Windows:
+        """Where the windows of these numbers lie."""
+        episode = np.searchsorted(self.first, window, side="right") - 1
+        return Windows(episode, window - self.first[episode])
 
 
 class Draws(NamedTuple):
@@ -93,10 +107,11 @@ class TaskDraws:
     """Draws for a metric between tasks: contexts of some windows of one task each, two for every task drawn."""
 
     def __init__(self, tasks: Tasks, index: WindowIndex, context_steps: int) -> None:
-        task = tasks.number[index.episode]
         self.context_steps = context_steps
-        self.order = np.argsort(task, kind="stable")
-        sizes = np.bincount(task)
+        counts = np.diff(index.first)[tasks.episodes]  # windows of every episode, task by task
+        self.ends, self.shifts = np.cumsum(counts), index.first[tasks.episodes] - (np.cumsum(counts) - counts)
+        sizes = np.zeros(len(tasks), dtype=np.int64)
+        np.add.at(sizes, tasks.number, np.diff(index.first))
         first = np.cumsum(sizes) - sizes
         self.first, self.sizes = first[sizes > 0], sizes[sizes > 0]
 
@@ -108,6 +123,11 @@ class TaskDraws:
             rng = np.random.default_rng([seed, chunk])
             task = np.repeat(rng.integers(len(self.sizes), size=(CHUNK, pairs)), 2 * self.context_steps, axis=1)
             place = (rng.random(task.shape) * self.sizes[task]).astype(np.int64)
-            chosen.append(self.order[self.first[task] + place])
+            chosen.append(self._window(self.first[task] + place))
         window = np.stack(chosen, axis=1)
         return Draws(window, np.zeros_like(window))
+
+    def _window(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The number of the window at a place among all windows, task by task."""
+        shift: NDArray[np.int64] = self.shifts[np.searchsorted(self.ends, place, side="right")]
+        return place + shift

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,14 +26,15 @@ from himatch.runs.description import describe
 from himatch.runs.fingerprint import check_fingerprint, write_fingerprint
 from himatch.runs.folder import RunFolder
 from himatch.runs.references import write_references
-from himatch.statistics.features import Feature, feature_names, resolve_feature
+from himatch.statistics.bins import Bins
+from himatch.statistics.features import Feature, feature_names, of_each, resolve_feature
 from himatch.statistics.information import Statistic
 from himatch.targets import EpisodeReference
 from himatch.tasks import Task, get_task
 from himatch.training.config import TrainConfig, configure
 from himatch.training.draws import Tasks
 from himatch.training.metrics import check_trackers
-from himatch.types import Array
+from himatch.types import Array, StepRows
 
 BinRange = Literal["usual", "all"]
 BIN_RANGES: tuple[BinRange, ...] = ("usual", "all")
@@ -40,6 +42,7 @@ NOTED = 3  # columns with extreme values that are named
 MOST_SEEDS = 2**63  # that PyTorch takes
 VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
 SELECTING_EPISODES = 10  # fewer select no checkpoint: the one they prefer may hardly use its conditioning yet
+REFERENCE_STEPS = 10_000_000  # of the episodes that a run keeps for its targets, at most
 VALIDATED, LATEST = "lowest validation loss", "the last ones"  # what selects the best weights
 OF_STEPS = ("horizon", "action_low", "action_high")  # what of a task decides how a step is read
 
@@ -93,8 +96,11 @@ class Plan:
     # -- data ---------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def relabelled(self) -> Iterator[tuple[Array | None, Array | None]]:
-        """Z of training and validation episodes, where it can be computed; beside mapped data it is mapped too."""
+    def relabelled(self) -> Iterator[tuple[StepRows | None, Array | None]]:
+        """Z of training and validation episodes, where it can be computed before training.
+
+        Beside mapped data it is computed when it is read, where that is cheap, and else it is mapped too.
+        """
         validation = self.statistic.relabel(self.validation) if len(self.validation) else None
         if not self.trained_on.mapped or self.statistic.matched is None:
             yield self.statistic.relabel(self.trained_on), validation
@@ -102,12 +108,14 @@ class Plan:
         # In the run folder, where there is room: a temporary one may be in memory, which such data does not fit into.
         place, shape = self.folder.z_file, (self.trained_on.steps, self.dims.z)
         try:
-            mapped = mapped_array(place, shape)
-            yield self.statistic.relabel(self.trained_on, out=mapped), validation
+            z = self.statistic.on_demand(self.trained_on, partial(mapped_array, place))
+            if z is None:
+                z = self.statistic.relabel(self.trained_on, out=mapped_array(place, shape))
+            yield z, validation
         finally:
             place.unlink(missing_ok=True)
 
-    def normalizers(self, z: Array | None) -> Normalizers:
+    def normalizers(self, z: StepRows | None) -> Normalizers:
         """The maps from raw numbers to what the networks see; ``z`` is that of ``trained_on``."""
         scale = ZScale()
         if z is not None:
@@ -161,9 +169,12 @@ class Plan:
         return found
 
     def _reference(self, feature: Feature) -> EpisodeReference:
-        """The training episodes as targets of this feature see them."""
-        fenced, horizon = self.bin_range == "usual", self.dims.horizon
-        return EpisodeReference.of(self.split.train, feature, self.statistic.bins, horizon, fenced=fenced)
+        """The training episodes as targets of this feature see them; of very many, evenly spaced ones."""
+        episodes, bins, fenced = self.split.train, self.statistic.bins, self.bin_range == "usual"
+        every = -(-episodes.steps // REFERENCE_STEPS)
+        if every > 1:
+            bins = bins or Bins.fit(of_each(feature, episodes), fenced=fenced)
+        return EpisodeReference.of(episodes[::every], feature, bins, self.dims.horizon, fenced=fenced)
 
 
 def make_plan(

@@ -23,7 +23,7 @@ from himatch.methods.normalizers import Normalizers
 from himatch.methods.window import cut
 from himatch.training.draws import CHUNK, Draws, TaskDraws, Tasks, WindowIndex, draw
 from himatch.training.transitions import Transitions
-from himatch.types import Array
+from himatch.types import Array, StepRows
 
 
 class Sampler:
@@ -34,17 +34,16 @@ class Sampler:
     ) -> None:
         self.dataset, self.spec, self.device = dataset, spec, device
         self.normalizers = normalizers.to(device)
-        self.index = WindowIndex.of(dataset.lengths, spec.context)
         self.tasks = Tasks(dataset.labels) if spec.tasks else None
         self.transitions = Transitions(dataset) if spec.transitions else None
-        if self.transitions is not None:
-            self.index = self.index.only(self.transitions.known[self.index.row])
+        followed = None if self.transitions is None else self.transitions.followed
+        self.index = WindowIndex.of(dataset.lengths, spec.context, followed)
         self._task_draws: dict[int, TaskDraws] = {}
 
     def draw(self, seeds: tuple[int, ...], chunk: int, batch: int, context_steps: int = 0) -> Draws:
         """Random windows for a chunk of steps; ``context_steps`` in a row of one task each, or any."""
         if not context_steps or self.tasks is None:
-            return draw(seeds, chunk, len(self.index.row), batch, self.spec.look_ahead, self.spec.noise)
+            return draw(seeds, chunk, len(self.index), batch, self.spec.look_ahead, self.spec.noise)
         if context_steps not in self._task_draws:
             self._task_draws[context_steps] = TaskDraws(self.tasks, self.index, context_steps)
         return self._task_draws[context_steps](seeds, chunk, batch)
@@ -78,7 +77,7 @@ class DeviceSampler(Sampler):
     def __init__(
         self,
         dataset: TrajectoryDataset,
-        z: Array | None,
+        z: StepRows | None,
         spec: BatchSpec,
         normalizers: Normalizers,
         device: torch.device,
@@ -91,20 +90,19 @@ class DeviceSampler(Sampler):
 
         observations = here(dataset.observations)
         if self.transitions is not None:
-            self.next_row, self.continues = here(self.transitions.row), here(self.transitions.continues)
+            self.terminated = here(self.transitions.terminated)
             observations = torch.cat([observations, here(self.transitions.finals)])
         self.observations, self.actions = normalize.states(observations), normalize.actions(here(dataset.actions))
-        self.z = None if z is None else normalize.z(here(z))
-        # Of every window: the time of its last step, the last step of its episode, and the row of its episode's start.
-        start = index.row - index.time
-        self.now, self.last, self.start = here(index.time + spec.context - 1), here(index.last - start), here(start)
+        self.z = None if z is None else normalize.z(here(np.asarray(z)))
+        # Of every episode: the number of its first window, the row of its start and the time of its last step.
+        self.window, self.start, self.last = here(index.first), here(index.start), here(index.last)
         self.steps = torch.arange(spec.context, device=device)
         self.target_steps = torch.arange(spec.target_states, device=device)
         self.codes: Tensor | None = None
         if self.tasks is not None:
             tasks = self.tasks
             assert dataset.rewards is not None
-            self.rewards, self.episode = normalize.rewards(here(dataset.rewards)), here(index.episode)
+            self.rewards = normalize.rewards(here(dataset.rewards))
             self.number, self.episodes = here(tasks.number), here(tasks.episodes)
             self.first, self.count = here(tasks.first), here(tasks.count)
         self._drawn: list[Tensor] = []
@@ -137,11 +135,10 @@ class DeviceSampler(Sampler):
         codes it is how many steps after the window's last one its target states start. For methods of tasks it selects
         the companion, the episode of the same task whose embedding is z. No method of himatch needs both.
         """
-        start = self.start[window].unsqueeze(-1)
-        times, target_times = cut(self.spec, self.now[window], self.steps, self.target_steps, ahead)
+        episode = torch.searchsorted(self.window, window.contiguous(), right=True) - 1
+        time, start, last = window - self.window[episode], self.start[episode, None], self.last[episode, None]
+        times, target_times = cut(self.spec, time + self.spec.context - 1, self.steps, self.target_steps, ahead)
         inside, target_states, mask = times, None, None
-        if self.index.short or self.spec.target_states:
-            last = self.last[window].unsqueeze(-1)
         if self.index.short:
             inside, mask = torch.minimum(times, last), (times <= last).float()
         rows = inside + start
@@ -150,21 +147,23 @@ class DeviceSampler(Sampler):
         z = None if self.z is None else self.z[rows]
         batch = Batch(self.observations[rows], self.actions[rows], times, z, target_states, mask, noise=noise)
         if self.tasks is not None:
-            episode = self.episode[window]
             rewards = None if self.rewards is None else self.rewards[rows]
             batch = batch._replace(rewards=rewards, tasks=self.number[episode])
             if self.codes is not None:
                 companion = self.episodes[self.first[episode] + ahead % self.count[episode]]
                 batch = batch._replace(z=self.codes[self.models, companion].unsqueeze(2))
         if self.transitions is not None:
-            batch = batch._replace(next_states=self.observations[self.next_row[rows]], continues=self.continues[rows])
+            ends, steps = inside == last, len(self.actions)  # final observations lie behind those of all steps
+            next_rows = torch.where(ends, steps + episode.unsqueeze(-1), rows + 1)
+            continues = 1.0 - (ends & self.terminated[episode].unsqueeze(-1)).float()
+            batch = batch._replace(next_states=self.observations[next_rows], continues=continues)
         return batch
 
     @staticmethod
-    def bytes_needed(dataset: TrajectoryDataset, z: Array | None) -> int:
-        """Device memory that the arrays and the index take, with all that a method may need beside them."""
-        widths = dataset.observation_width + dataset.action_width + (0 if z is None else z.shape[1])
-        return int(dataset.steps * (4 * widths + 48))
+    def bytes_needed(dataset: TrajectoryDataset, z: StepRows | None) -> int:
+        """Device memory that the arrays take, with the rewards that a method may need beside them."""
+        widths = dataset.observation_width + dataset.action_width + 1 + (0 if z is None else z.shape[1])
+        return int(dataset.steps * 4 * widths)
 
 
 class StreamedSampler(Sampler):
@@ -177,7 +176,7 @@ class StreamedSampler(Sampler):
     def __init__(
         self,
         dataset: TrajectoryDataset,
-        z: Array | None,
+        z: StepRows | None,
         spec: BatchSpec,
         normalizers: Normalizers,
         device: torch.device,
@@ -185,7 +184,7 @@ class StreamedSampler(Sampler):
         super().__init__(dataset, spec, normalizers, device)
         packed = dataset.packed
         self.observations, self.actions, self.rewards, self.z = packed.observations, packed.actions, packed.rewards, z
-        self.shifts, self.start = dataset.shifts, self.index.row - self.index.time
+        self.shifts = dataset.shifts
         self.codes: Array | None = None
         self._prefetch = Prefetch(self)
         self._received: Batch | None = None
@@ -226,11 +225,12 @@ class StreamedSampler(Sampler):
         ``ahead`` is what it is for :meth:`DeviceSampler.gather`.
         """
         spec, index = self.spec, self.index
-        episode, start = index.episode[window], self.start[window][..., None]
-        last = index.last[window][..., None] - start
+        episode, time = index.locate(window)
+        start, last = index.start[episode][..., None], index.last[episode][..., None]
         steps, target_steps = np.arange(spec.context), np.arange(spec.target_states)
-        times, target_times = cut(spec, index.time[window] + spec.context - 1, steps, target_steps, ahead)
-        rows = np.minimum(times, last) + start
+        times, target_times = cut(spec, time + spec.context - 1, steps, target_steps, ahead)
+        inside = np.minimum(times, last)
+        rows = inside + start
         shift = self.shifts[episode][..., None]
         packed_rows = rows + shift
         target_states = None
@@ -254,9 +254,10 @@ class StreamedSampler(Sampler):
                 codes = self.codes[np.arange(len(window))[:, None], companion]
                 batch = batch._replace(z=self._tensor(codes[:, :, None]))
         if self.transitions is not None:
+            transitions, ends = self.transitions, inside == last
             batch = batch._replace(
-                next_states=self._tensor(self.transitions.observations(rows, self.observations, packed_rows)),
-                continues=self._tensor(self.transitions.continues[rows]),
+                next_states=self._tensor(transitions.observations(episode, ends, self.observations, packed_rows)),
+                continues=self._tensor(transitions.continues(episode, ends)),
             )
         return batch
 
@@ -301,7 +302,7 @@ class Prefetch:
 
 def make_sampler(
     dataset: TrajectoryDataset,
-    z: Array | None,
+    z: StepRows | None,
     spec: BatchSpec,
     normalizers: Normalizers,
     device: torch.device,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from torch import Tensor
+
 from himatch._runtime.devices import seeded
 from himatch._runtime.progress import interruptible, progress_bar
 from himatch.errors import DataError

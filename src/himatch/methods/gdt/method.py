@@ -42,7 +42,7 @@ from himatch.statistics.information import (
 )
 from himatch.targets import Target
 from himatch.tasks import Task
-from himatch.types import Array
+from himatch.types import StepRows
 
 _SHORT = {"context": 5, "dropout": 0.0, "tokens": "pairs"}
 _QUICK = {"learning_rate": 1e-3, "schedule": "cosine"}
@@ -71,7 +71,7 @@ class SequenceMethod(Method):
         """Stacked sequence policies."""
         return SequenceAgent(self, config, dims, seeds)
 
-    def z_scale(self, z: Array, statistic: Statistic, lengths: NDArray[np.int64], horizon: int) -> ZScale:
+    def z_scale(self, z: StepRows, statistic: Statistic, lengths: NDArray[np.int64], horizon: int) -> ZScale:
         """As ``scaling`` says; histograms are also clipped to the training support at run time."""
         if self.scaling == "standard":
             return ZScale(*moments(len(z), partial(slices, z)))
