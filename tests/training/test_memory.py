@@ -33,8 +33,9 @@ def peak(steps: int, method: hm.methods.Method, folder: Path) -> int:
             method, lambda: as_split(data, None, "paper"), out=folder / "run", preset="cpu", device="cpu"
         )
         with planned.relabelled() as (z, _):
-            planned.write()
-            sampler = make_sampler(planned.trained_on, z, planned.spec, planned.normalizers(z), planned.device)
+            normalised_by = planned.normalizers(z)
+            planned.write(normalised_by)
+            sampler = make_sampler(planned.trained_on, z, planned.spec, normalised_by, planned.device)
             assert isinstance(sampler, StreamedSampler)
             draws = sampler.draw((0,), 0, 64)
             sampler.gather(draws.window[0], draws.ahead[0])
