@@ -24,6 +24,7 @@ from torch import Tensor
 import himatch as hm
 from himatch._runtime.devices import seeded
 from himatch.errors import DataError, HimatchError, HimatchWarning
+from himatch.statistics.histograms import HistogramsOfRest
 from himatch.training import PRESETS, Interrupted, TrainConfig, TrainingError, configure
 from himatch.training.checkpoint import VALIDATION_WINDOWS
 from himatch.training.sampler import StreamedSampler
@@ -319,8 +320,11 @@ def test_a_gpus_random_numbers_go_on_too(monkeypatch: pytest.MonkeyPatch) -> Non
     assert gpu.random.item() == 0
 
 
+@pytest.mark.parametrize("gamma", [1.0, 0.9])  # counted when it is read, and stored
 @pytest.mark.parametrize("fails", [False, True])
-def test_z_of_mapped_data_lies_in_the_run_folder(fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_z_of_mapped_data_lies_in_the_run_folder(
+    fails: bool, gamma: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(0)
     held = hm.load_dataset([episode(rng, 9, level=i / 5) for i in range(20)], "hopper")
     hm.write_minari(held, tmp_path / "hopper-v0")
@@ -329,7 +333,11 @@ def test_z_of_mapped_data_lies_in_the_run_folder(fails: bool, tmp_path: Path, mo
 
     def looked(self: Update) -> None:
         assert isinstance(self.sampler, StreamedSampler)
-        seen.append(Path(str(self.sampler.z.filename)))  # type: ignore[union-attr]
+        z = self.sampler.z
+        assert isinstance(z, HistogramsOfRest) == (gamma == 1.0)
+        kept = z.blocks.base if isinstance(z, HistogramsOfRest) else z
+        assert isinstance(kept, np.memmap)
+        seen.append(Path(str(kept.filename)))
         assert seen[-1].is_file()
         step(self)
         if fails:
@@ -339,9 +347,9 @@ def test_z_of_mapped_data_lies_in_the_run_folder(fails: bool, tmp_path: Path, mo
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     if fails:
         with pytest.raises(RuntimeError):
-            hm.train(hm.CDT("x_velocity"), mapped, out=run, **TINY)
+            hm.train(hm.CDT("x_velocity", gamma=gamma), mapped, out=run, **TINY)
     else:
-        hm.train(hm.CDT("x_velocity"), mapped, out=run, **TINY)
+        hm.train(hm.CDT("x_velocity", gamma=gamma), mapped, out=run, **TINY)
     assert seen[0].parent == run
     assert seen[0].name[0] == "."
     assert not seen[0].exists()
