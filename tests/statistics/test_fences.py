@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from himatch.statistics.fences import SAMPLE, fences
+from himatch.statistics import fences as fences_of
+from himatch.statistics.fences import SAMPLE, Sample, fences
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=71_000)
@@ -76,3 +77,14 @@ def test_fences_are_values_and_do_not_depend_on_order(values, scale, shift):
     assert np.float32(high) in np.float32(values)
     assert low <= high
     assert fence(values[::-1]) == (low, high)
+
+
+def test_a_sample_of_very_many_rows_stays_small_and_shows_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fences_of, "SAMPLE", 100)
+    sample, rows = Sample(), np.arange(10_000.0)[:, None]
+    for first in range(0, 10_000, 37):
+        sample.add(rows[first : first + 37])
+    assert 100 <= len(sample.rows) <= 200
+    assert np.ptp(np.diff(sample.rows[:, 0])) <= 0.6 * np.diff(sample.rows[:, 0]).mean()  # evenly spread
+    assert sample.rows[0] < 200
+    assert sample.rows[-1] > 9_800

@@ -11,6 +11,7 @@ import pytest
 import himatch as hm
 from himatch.api import as_split
 from himatch.methods import normalizers, support
+from himatch.statistics import fences
 from himatch.training import make_plan, plan
 from himatch.training.sampler import StreamedSampler, make_sampler
 
@@ -51,6 +52,7 @@ def test_memory_does_not_grow_with_the_steps(
     # What is taken at a time, or at most, is more than all of the little data that a test has time for.
     monkeypatch.setattr(normalizers, "_BLOCK", 10_000)
     monkeypatch.setattr(support, "MOST", 50_000)
+    monkeypatch.setattr(fences, "SAMPLE", 20_000)
     monkeypatch.setattr(plan, "REFERENCE_STEPS", 50_000)
     few, many, peaks = 100_000, 500_000, []
     for steps in (20_000, few, many):  # the first imports what is imported on demand

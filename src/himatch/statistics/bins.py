@@ -10,14 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.errors import DataError, HimatchError
-from himatch.statistics.fences import bounds
+from himatch.statistics.fences import Sample, bounds
 
 PAPER_BINS = 31  # Table dt_hyper
 _FARTHEST = 2.0**62  # cells from the range; further than that, integers end
 MOST_BINS = int(np.iinfo(np.int16).max)  # indices are kept for every step of the data
-
-
-SAMPLED = 200  # steps of an episode that tell which values are usual
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Bins:
         """
         lows: list[NDArray[np.floating]] = []
         highs: list[NDArray[np.floating]] = []
-        sample: list[NDArray[np.floating]] = []
+        sample = Sample()
         for episode, phi in enumerate(features):
             if lows and phi.shape[1:] != lows[0].shape:
                 raise DataError(
@@ -63,13 +60,13 @@ class Bins:
             lows.append(phi.min(axis=0))
             highs.append(phi.max(axis=0))
             if fenced:
-                sample.append(phi[:: -(-len(phi) // SAMPLED)])
+                sample.add(phi)
         if not lows:
             raise HimatchError("bins cannot be fitted to an empty dataset")
         least, most = np.array(lows, dtype=np.float64), np.array(highs, dtype=np.float64)
         low, high = least.min(axis=0), most.max(axis=0)
         if fenced:
-            below, above = bounds(np.concatenate(sample))
+            below, above = bounds(sample.rows)
             low, high = _inside(low, least, below), -_inside(-high, -most, -above)
         # A constant feature still needs a range; the same convention as numpy.histogram. The width also has to
         # survive rounding where the constant is huge.

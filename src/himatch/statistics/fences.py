@@ -45,6 +45,30 @@ def sample_rows(count: int) -> Rows:
     return (starts[:, None] + np.arange(RUN)).ravel()
 
 
+class Sample:
+    """Every so many-th row of what is added bit by bit: no more than twice :data:`SAMPLE`, however many there are."""
+
+    def __init__(self) -> None:
+        self._parts: list[NDArray[np.floating]] = []
+        self._kept, self._step, self._skip = 0, 1, 0
+
+    def add(self, rows: Float[NDArray[np.floating], "n d"]) -> None:
+        """Take what is due of some rows."""
+        taken = rows[self._skip :: self._step].copy()  # a view would keep all of them
+        self._skip = (self._skip - len(rows)) % self._step
+        self._parts.append(taken)
+        self._kept += len(taken)
+        if self._kept > 2 * SAMPLE:
+            self._parts = [self.rows[::2].copy()]
+            self._kept, self._step = len(self._parts[0]), 2 * self._step
+            self._skip %= self._step
+
+    @property
+    def rows(self) -> Float[NDArray[np.floating], "n d"]:
+        """What was taken."""
+        return np.concatenate(self._parts)
+
+
 def _column_bounds(ordered: Array64) -> tuple[float, float]:
     """The bounds of one column, whose values are sorted."""
     if len(ordered) < FEWEST:
