@@ -62,7 +62,7 @@ def test_the_loop_steers_as_the_controller(tmp_path: Path, monkeypatch: pytest.M
         robot = Robot()
         exec(loop, names | {"robot": robot})
         assert len(robot.actions) > policy.context + 2
-        controller = policy.controller("return(3000)", conditioning="remaining")
+        controller = policy.controller("return(3000)", conditioning="remaining", limits="off")
         for step, action in enumerate(robot.actions):
             reward = None if step == 0 else robot.rewards[step - 1]
             np.testing.assert_allclose(action, controller.act(robot.seen[step], reward), atol=2e-4)
