@@ -19,9 +19,10 @@ from himatch.evaluation import Evaluation, MatchResult, match_targets, named_tar
 from himatch.evaluation.evaluation import grouped
 from himatch.methods import Agent, Method
 from himatch.methods.normalizers import Normalizers
-from himatch.rollout import Conditioning, Controller, make_conditioner
+from himatch.rollout import Beyond, Conditioning, Controller, make_conditioner
 from himatch.rollout.checks import check_target
 from himatch.rollout.environment import Environment
+from himatch.rollout.limits import MARGIN
 from himatch.rollout.logged import logged_actions
 from himatch.runs.finder import find_run
 from himatch.runs.folder import WEIGHTS, Weights
@@ -96,6 +97,21 @@ class Policy:
     def normalizers(self) -> Normalizers:
         """The maps from raw numbers to what the networks see."""
         return self.run.normalizers
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of every number of an observation; ``obs[0]`` and so on where the data had none."""
+        return self.run.columns
+
+    @property
+    def rate(self) -> float | None:
+        """Steps in a second of the data, in Hz; ``None`` where it does not say."""
+        return self.run.rate
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The units of columns, by name, as far as the data has them."""
+        return self.run.units
 
     @property
     def folder(self) -> Path:
@@ -321,11 +337,17 @@ class Policy:
         batch: int | None = None,
         conditioning: Conditioning = "nominal",
         noise: int | None = None,
+        limits: Beyond = "warn",
+        margin: float = MARGIN,
+        rate: float | None = None,
     ) -> Controller:
         """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them.
 
         A list of targets is one for each robot. ``seed`` chooses weights; ``noise`` is the seed of what a Gaussian head
-        adds to its actions, by default the same number.
+        adds to its actions, by default the same number. Every channel of an observation has limits: its training range,
+        widened by ``margin`` of it on either side. What lies beyond is noted (``limits="warn"``, once a channel and
+        episode), clipped (``"clamp"``), refused (``"raise"``) or let pass (``"off"``). ``rate``, in Hz, is how often
+        you will call ``act``; where the data has another rate, that is noted.
         """
         one = self.only(self.seeds[0] if seed is None else seed)
         return Controller(
@@ -337,6 +359,9 @@ class Policy:
             conditioning=conditioning,
             noise=noise,
             temperature=one.temperature,
+            limits=limits,
+            margin=margin,
+            rate=rate,
         )
 
     def score(self, episodes: Sequence[Trajectory]) -> dict[str, NDArray[np.float64]]:

@@ -27,6 +27,12 @@ class ExportRun:
     """Which seed; the first by default."""
     out: PathName = None
     """File to write, RUN/seed-S/policy.onnx by default."""
+    target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="EXPR"), tyro.conf.UseAppendAction] = ()
+    """A target whose z goes into a .z.npz beside the file, for himatch.deployed; can be given several times."""
+    clamp: bool = False
+    """Have the model clip observations to their limits: the training range and a margin."""
+    margin: Annotated[float, tyro.conf.arg(metavar="X")] = 0.5
+    """What the limits add on either side of the training range, as a part of it."""
     weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "best"
     """The weights that did best on the validation slice, or the last ones."""
     imports: Import = ()
@@ -35,6 +41,7 @@ class ExportRun:
     def run(self) -> None:
         """Load, export, compare."""
         from himatch.interchange import export_onnx
+        from himatch.interchange.ztables import z_file
         from himatch.policy import load
         from himatch.tasks import import_tasks
 
@@ -43,8 +50,10 @@ class ExportRun:
         policy = load(self.run_folder, weights=self.weights)
         seed = policy.seeds[0] if self.seed is None else self.seed
         path = Path(self.out) if self.out is not None else policy.run.folder.seed(seed) / "policy.onnx"
-        parity = export_onnx(policy, path, seed=seed)
+        parity = export_onnx(policy, path, seed=seed, targets=self.target, clamp=self.clamp, margin=self.margin)
         print(f"{policy.method.name} for {policy.task.name}, seed {seed}, written to {path}")
+        if self.target:
+            print(f"z of {len(self.target)} target(s) written to {z_file(path)}")
         print(f"onnxruntime against himatch: {parity}")
 
 

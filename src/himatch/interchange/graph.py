@@ -13,21 +13,24 @@ from himatch.errors import HimatchError
 from himatch.methods.base import Port
 from himatch.methods.window import cut
 from himatch.policy import Policy
+from himatch.rollout.limits import Bounds
 
 
 class PolicyGraph(nn.Module):
     """One seed of a policy, normalisation and code network inside: ``(B, ...)`` raw windows to raw actions.
 
     The first argument is z ``(B, N, k)``, for learned codes the target's states ``(B, S, obs)``, and missing for
-    policies that are conditioned on nothing.
+    policies that are conditioned on nothing. Observations are clipped to ``limits``, low and high of every channel,
+    where they are given.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, limits: tuple[Bounds, Bounds] | None = None) -> None:
         super().__init__()
         if len(policy.seeds) != 1:
             raise HimatchError("a file holds one seed; choose it with policy.only(seed)")
         self.agent, self.normalizers = policy.agent, policy.normalizers
         self.context = policy.context
+        self.limits = None if limits is None else tuple(torch.from_numpy(bound) for bound in limits)
 
     def forward(self, *arguments: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Arguments in the order of :func:`inputs_of`; the action ``(B, act)`` and, where learned, its codes."""
@@ -42,6 +45,7 @@ class PolicyGraph(nn.Module):
         def aligned(window: Tensor) -> Tensor:
             return window.gather(1, source.unsqueeze(2).expand(-1, -1, window.shape[2]))
 
+        seen = aligned(states) if self.limits is None else torch.clamp(aligned(states), *self.limits)
         z: Tensor | None = None
         if self.agent.codes_of_states:
             z = self.agent.encode(normalize.states(given[0]).unsqueeze(0))
@@ -49,7 +53,7 @@ class PolicyGraph(nn.Module):
             z = normalize.clipped_z(aligned(given[0]), times).unsqueeze(0)
         outputs = policy(
             z,
-            normalize.states(aligned(states)).unsqueeze(0),
+            normalize.states(seen).unsqueeze(0),
             normalize.actions(aligned(actions)).unsqueeze(0),
             times.unsqueeze(0),
         )[0]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,53 +14,59 @@ import torch
 from himatch._runtime.files import new_file
 from himatch._version import __version__
 from himatch.errors import HimatchError
+from himatch.interchange.facts import as_metadata, facts_of
 from himatch.interchange.graph import PolicyGraph, inputs_of, outputs_of
 from himatch.interchange.parity import Parity, check_parity
+from himatch.interchange.ztables import write_tables, z_file, z_tables
 from himatch.methods.base import Port
 from himatch.policy import Policy
+from himatch.rollout.limits import MARGIN, training_limits
+from himatch.targets import TargetLike
 
 OPSET = 20
 
 
-def export_onnx(policy: Policy, path: str | Path, *, seed: int | None = None) -> Parity:
+def export_onnx(
+    policy: Policy,
+    path: str | Path,
+    *,
+    seed: int | None = None,
+    targets: Sequence[TargetLike] = (),
+    clamp: bool = False,
+    margin: float = MARGIN,
+) -> Parity:
     """Write one seed (by default the first) as an ONNX file, once onnxruntime has been seen to agree with himatch.
 
-    The file maps raw windows to a raw action: see the inputs' descriptions in it, and docs/interchange.md.
+    The file maps raw windows to a raw action: see the inputs' descriptions in it, and docs/interchange.md. The z of
+    ``targets`` go into a ``.z.npz`` beside it, for :mod:`himatch.deployed`. With ``clamp`` the model clips observations
+    to their limits, the training range widened by ``margin`` of it on either side; without it only says what they are.
     """
     _check_installed()
     one = policy.only(policy.seeds[0] if seed is None else seed)
     if one.device.type != "cpu":
         raise HimatchError(f"export from the CPU: load the run without device={one.device.type!r}")
+    limits = training_limits(one.normalizers, margin)
+    if clamp and limits is None:
+        raise HimatchError(
+            f"{one.folder} does not hold the range of its training data, so there is nothing to clamp to; export "
+            "without clamp, or train again"
+        )
+    clipped = limits if clamp else None
     inputs, outputs = inputs_of(one), outputs_of(one)
-    program = _trace(PolicyGraph(one), inputs, outputs)
+    facts = facts_of(one, inputs, outputs, margin, clamped=clamp)
+    tables = z_tables(one, targets, facts) if targets else None  # a target that does not fit is refused first
+    program = _trace(PolicyGraph(one, clipped), inputs, outputs)
     model = program.model
     model.producer_name, model.producer_version = "himatch", __version__
-    model.metadata_props.update(metadata(one, inputs, outputs))
+    model.metadata_props.update(as_metadata(facts))
     for port, value in (*zip(inputs, model.graph.inputs, strict=True), *zip(outputs, model.graph.outputs, strict=True)):
         value.doc_string = port.meaning
     with new_file(Path(path)) as partial:
         program.save(partial, external_data=False)
-        return check_parity(one, partial)  # a file that differs does not get its name
-
-
-def metadata(policy: Policy, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> dict[str, str]:
-    """What the file says about itself; what is not plain text is JSON."""
-    statistic = policy.statistic.spec()
-    data = policy.description["data"]
-    return {
-        "himatch_version": __version__,
-        "torch_version": torch.__version__,
-        "task": policy.task.name,
-        "env_id": str(data.get("env_id") or policy.task.env_id or ""),
-        "method": json.dumps(policy.description["method"]),
-        "seed": str(policy.seeds[0]),
-        "context": str(policy.context),
-        "statistic": json.dumps(statistic),
-        "data_source": str(data.get("source") or ""),
-        "data_hash": str(data.get("hash") or ""),
-        "inputs": json.dumps([port._asdict() for port in inputs]),
-        "outputs": json.dumps([port._asdict() for port in outputs]),
-    }
+        found = check_parity(one, partial, clipped)  # a file that differs does not get its name
+    if tables is not None:
+        write_tables(z_file(path), tables)
+    return found
 
 
 def _trace(graph: PolicyGraph, inputs: tuple[Port, ...], outputs: tuple[Port, ...]) -> Any:

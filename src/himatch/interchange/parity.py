@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from himatch.errors import HimatchError
 from himatch.policy import Policy
 from himatch.rollout import make_conditioner
+from himatch.rollout.limits import Bounds
 from himatch.targets import demo
 from himatch.types import Trajectory
 
@@ -36,16 +37,20 @@ class Parity:
         return f"largest difference {self.random:.1e} on random episodes, {kept} ({self.windows} windows)"
 
 
-def check_parity(policy: Policy, path: Path) -> Parity:
-    """Compare a file with the one seed it was made from; a difference above 1e-4 is an error."""
+def check_parity(policy: Policy, path: Path, limits: tuple[Bounds, Bounds] | None = None) -> Parity:
+    """Compare a file with the one seed it was made from; a difference above 1e-4 is an error.
+
+    ``limits`` are those that the file clips observations to, where it does.
+    """
     import onnxruntime
 
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     held_out = policy.held_out
     kept = [] if held_out is None else [held_out[i] for i in range(min(KEPT_EPISODES, len(held_out)))]
     drawn = random_episodes(policy)
-    random = max(_difference(policy, session, episode, drawn[i - 1]) for i, episode in enumerate(drawn))
-    own = max((_difference(policy, session, episode, kept[i - 1]) for i, episode in enumerate(kept)), default=None)
+    random = max(_difference(policy, session, episode, drawn[i - 1], limits) for i, episode in enumerate(drawn))
+    found_of_kept = (_difference(policy, session, episode, kept[i - 1], limits) for i, episode in enumerate(kept))
+    own = max(found_of_kept, default=None)
     found = Parity(random, own, sum(map(len, (*drawn, *kept))))
     if not max(random, own or 0.0) <= TOLERANCE:
         raise HimatchError(
@@ -104,12 +109,20 @@ def windows_of(policy: Policy, episode: Trajectory, target: Trajectory) -> dict[
     return inputs
 
 
-def _difference(policy: Policy, session: Any, episode: Trajectory, target: Trajectory) -> float:
+def _difference(
+    policy: Policy,
+    session: Any,
+    episode: Trajectory,
+    target: Trajectory,
+    limits: tuple[Bounds, Bounds] | None,
+) -> float:
     inputs = windows_of(policy, episode, target)
     blocks = [
         session.run(["action"], {name: array[i : i + BLOCK] for name, array in inputs.items()})[0]
         for i in range(0, len(episode), BLOCK)
     ]
+    if limits is not None:
+        episode = replace(episode, observations=np.clip(episode.observations, *limits))
     expected = policy.actions(episode, target)[0]
     half = policy.normalizers.action_half.numpy()
     return float(np.abs((np.concatenate(blocks) - expected) / half).max())

@@ -35,7 +35,8 @@ class Normalizers:
 
     What never moved in the data has an infinite deviation: nothing was learned of it, so it has no effect later either.
     Rewards become ``r / std``: taking a mean from them would change what ending an episode is worth. ``support`` clips
-    histograms at run time to what training has shown.
+    histograms at run time to what training has shown. ``state_low`` and ``state_high`` are the least and the greatest
+    of every number of an observation; runs of earlier versions do not have them.
     """
 
     state_mean: Tensor
@@ -46,6 +47,8 @@ class Normalizers:
     z_std: Tensor | None = None
     reward_std: Tensor | None = None
     support: ZSupport | None = None
+    state_low: Tensor | None = None
+    state_high: Tensor | None = None
 
     @classmethod
     def fit(cls, train: TrajectoryDataset, scale: ZScale | None = None, *, rewarded: bool = False) -> Normalizers:
@@ -55,7 +58,8 @@ class Normalizers:
         """
         scale, packed, steps = scale or ZScale(), train.packed, train.steps
         low, high = action_range(train)
-        mean, std = moments(steps, partial(_usual_blocks, train, "observations"))
+        observations = partial(_usual_blocks, train, "observations")
+        mean, std = moments(steps, observations)
         reward_std = None
         if rewarded and packed.rewards is not None:
             _, reward_std = moments(steps, partial(_usual_blocks, train, "rewards"))
@@ -69,6 +73,7 @@ class Normalizers:
             scale.std,
             reward_std,
             scale.support,
+            *map(_tensor, span(observations())),
         )
 
     def to(self, device: torch.device) -> Normalizers:
@@ -141,9 +146,7 @@ def action_range(train: TrajectoryDataset) -> tuple[Float[Array64, " act"], Floa
             np.broadcast_to(np.asarray(b, dtype=np.float64), (width,)) for b in (task.action_low, task.action_high)
         )
         return low, high
-    blocks = [(block.min(axis=0), block.max(axis=0)) for block in _usual_blocks(train, "actions")]
-    lows, highs = zip(*blocks, strict=True)
-    low, high = np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
+    low, high = span(_usual_blocks(train, "actions"))
     slack = np.where(high > low, 0.0, 1.0)  # an action that never moves still needs a range
     return low - slack, high + slack
 
@@ -158,6 +161,13 @@ def moments(count: int, blocks: Callable[[], Iterator[Array]]) -> tuple[Float[Te
     square = sum(((block - mean) ** 2).sum(axis=0) for block in blocks()) / count
     std = np.sqrt(square)
     return _tensor(mean), _tensor(np.where(std > 1e-6, std, np.inf))
+
+
+@shaped
+def span(blocks: Iterator[Array]) -> tuple[Float[Array64, " d"], Float[Array64, " d"]]:
+    """Least and greatest of the columns, a block at a time."""
+    lows, highs = zip(*((block.min(axis=0), block.max(axis=0)) for block in blocks), strict=True)
+    return np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
 
 
 def _usual_blocks(train: TrajectoryDataset, name: str) -> Iterator[Array]:

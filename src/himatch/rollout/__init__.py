@@ -2,14 +2,19 @@
 
 from himatch.rollout.conditioners import CONDITIONINGS, Conditioning, make_conditioner, objection
 from himatch.rollout.controller import Controller
+from himatch.rollout.limits import Beyond, Limits
 from himatch.rollout.loop import Rollouts, roll_out
+from himatch.rollout.planner import Prepared
 from himatch.rollout.player import Player
 
 __all__ = [
     "CONDITIONINGS",
+    "Beyond",
     "Conditioning",
     "Controller",
+    "Limits",
     "Player",
+    "Prepared",
     "Rollouts",
     "make_conditioner",
     "objection",

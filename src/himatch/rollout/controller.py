@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 
 import numpy as np
 import torch
@@ -11,24 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 from himatch._runtime.settings import whole
 from himatch.errors import DataError, HimatchError, note
 from himatch.methods import Agent
-from himatch.methods.conditioner import Conditioner
-from himatch.rollout.checks import check_target, note_outside
-from himatch.rollout.conditioners import Conditioning, make_conditioner
+from himatch.rollout.conditioners import Conditioning
+from himatch.rollout.limits import MARGIN, Beyond, Limits
+from himatch.rollout.observations import Observation, Observations
+from himatch.rollout.pace import Pace
+from himatch.rollout.planner import Planner, Prepared, several_targets
 from himatch.rollout.player import Player
 from himatch.runs.run import Run
 from himatch.statistics.features import Stepwise
 from himatch.targets import Target, TargetLike
-from himatch.types import Trajectory
-
-FAR = 1e6  # standard deviations
 
 
 class Controller:
     """Acts step by step: ``reset()``, then ``action = act(observation)`` at every step.
 
     Observations are ``(obs,)``, or ``(batch, obs)`` for a batch, in which each robot has its own clock and context and,
-    where several targets are given, its own target. ``reward`` is that of the previous step; only ``remaining``
-    conditioning on a feature that uses rewards needs it.
+    where several targets are given, its own target; or a mapping from the names of ``policy.columns`` to numbers.
+    ``limits`` holds what every channel may be. Any thread may call ``prepare`` and ``retarget`` while another acts.
     """
 
     def __init__(
@@ -42,9 +42,12 @@ class Controller:
         conditioning: Conditioning = "nominal",
         noise: int | None = None,
         temperature: float = 0.0,
+        limits: Beyond = "warn",
+        margin: float = MARGIN,
+        rate: float | None = None,
     ) -> None:
         """``agent`` holds one seed; ``parse`` makes a target of whatever a user hands over."""
-        several = _several(target)
+        several = several_targets(target)
         batch = len(several) if batch is None and several is not None else batch
         batch = None if batch is None else whole("batch", batch)
         noise = None if noise is None else whole("noise", noise)
@@ -52,44 +55,69 @@ class Controller:
             raise HimatchError(f"a batch holds at least one robot, got {batch}")
         if noise is not None and noise < 0:
             raise HimatchError(f"the seed of the noise must be 0 or more, got {noise}")
-        self._run, self._agent, self._parse = run, agent, parse
         self.task, self.batch, self.conditioning = run.task, batch, conditioning
         robots = batch or 1
-        self._targets = self._one_each(target, robots)
-        self._note_outside()
+        self.limits = Limits(run, run.columns, robots, limits, margin)
+        self._observations = Observations(run, run.columns, batch, self.limits)
+        self._pace = Pace(run.rate, rate)
+        self._planner = Planner(run, agent, parse, conditioning)
+        first = self._planner.prepare(target, np.arange(robots))
+        self._planner.note_outside(first.targets)
+        self._targets = list(first.targets)
         seed = agent.seeds[0] if noise is None else noise
-        self._player = Player(
-            agent, run.normalizers, self._conditioner(self._targets), robots, seed, temperature, apart=robots > 1
-        )
-        known = run.normalizers
-        self._mean, self._spread = (t.cpu().numpy() for t in (known.state_mean, known.state_std))
+        self._player = Player(agent, run.normalizers, first.conditioner, robots, seed, temperature, apart=robots > 1)
         feature = run.statistic.matched
         self._feature = None if feature is None else Stepwise(feature)
         self._last: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
         self._moved = np.zeros(robots, bool)  # whose last step is still to be counted
+        self._lock = Lock()  # held for a step or a swap, never while a target is prepared
 
     # -- episodes and targets -----------------------------------------------------------------------------------
 
     def reset(self, robots: ArrayLike | None = None) -> None:
         """Begin a new episode: all robots, or some of a batch, by their numbers or as a mask of all."""
         chosen = self._chosen(robots)
-        self._player.reset(chosen)
-        self._moved[chosen] = False
+        with self._lock:
+            self._player.reset(chosen)
+            self._moved[chosen] = False
+            self.limits.reset(chosen)
+            if len(chosen) == len(self._moved):
+                self._pace.reset()
 
-    def retarget(self, target: TargetLike | Sequence[TargetLike], robots: ArrayLike | None = None) -> None:
+    def prepare(self, target: TargetLike | Sequence[TargetLike], robots: ArrayLike | None = None) -> Prepared:
+        """Everything about another target that takes time, for :meth:`retarget`: checks, the plan, z tables.
+
+        Meant for another thread than the loop's: ``act`` goes on meanwhile. A target that the training data does not
+        cover is noted.
+        """
+        prepared = self._planner.prepare(target, self._chosen(robots))
+        self._planner.note_outside(prepared.targets)
+        return prepared
+
+    def retarget(self, target: TargetLike | Sequence[TargetLike] | Prepared, robots: ArrayLike | None = None) -> None:
         """From now on match another target; clock, context and what was achieved stay.
 
         The policy is conditioned as if this had been the target since the episode began: under ``nominal`` on its own z
         of the present step, under ``remaining`` on what the whole episode so far leaves of it, under ``planned`` on the
-        present step of its plan.
+        present step of its plan. What :meth:`prepare` returned is only swapped in; anything else is prepared first.
         """
-        chosen = self._chosen(robots)
-        targets = self._one_each(target, len(chosen))
-        if targets:
-            self._player.conditioner.take(self._conditioner(targets), chosen)
-        for robot, new in zip(chosen.tolist(), targets, strict=True):
-            self._targets[robot] = new
-            shown, step = new.demonstration(), int(self._player.clock[0][robot])
+        if isinstance(target, Prepared):
+            prepared = target
+            if prepared.planner is not self._planner:
+                raise HimatchError("this target was prepared by another controller; prepare it with this one")
+            if robots is not None:
+                raise HimatchError("a prepared target has its robots already; name them in prepare(target, robots)")
+        else:
+            prepared = self._planner.prepare(target, self._chosen(robots))
+        numbers = prepared.robots.tolist()
+        with self._lock:
+            if numbers:
+                self._player.conditioner.take(prepared.conditioner, prepared.robots)
+            for robot, new in zip(numbers, prepared.targets, strict=True):
+                self._targets[robot] = new
+            steps = self._player.clock[0].tolist()
+        for robot, new in zip(numbers, prepared.targets, strict=True):
+            shown, step = new.demonstration(), steps[robot]
             if shown is not None and len(shown) <= step:
                 note(
                     f"{new.name} lasts {len(shown)} steps, and this is step {step}: only its end is left to match; "
@@ -107,44 +135,34 @@ class Controller:
         steps: NDArray[np.int64] = self._player.clock[0].cpu().numpy().copy()
         return int(steps[0]) if self.batch is None else steps
 
+    @property
+    def violations(self) -> dict[str, int]:
+        """How often each channel was beyond its limits since the controller was made, of those that were."""
+        return self.limits.violations
+
     # -- steps --------------------------------------------------------------------------------------------------
 
-    def act(self, observation: ArrayLike, reward: ArrayLike | None = None) -> NDArray[np.float32]:
-        """The action for this observation, in the task's range."""
-        rows = self._observations(observation)
-        self._account(reward)
-        with torch.inference_mode():
-            chosen = self._player.act(torch.from_numpy(rows)[None])
-        actions = chosen[0].float().cpu().numpy().copy()
-        if self._player.conditioner.wants_features:
-            self._last = rows, actions.copy()  # the caller may write over the actions
-            self._moved[:] = True
-        return actions if self.batch is not None else actions[0]
+    def act(
+        self, observation: Observation, reward: ArrayLike | None = None, *, time: float | None = None
+    ) -> NDArray[np.float32]:
+        """The action for this observation, in the task's range.
 
-    def _observations(self, observation: ArrayLike) -> NDArray[np.float32]:
-        """A copy of what was seen, as rows ``(batch, obs)``, refused where the policy cannot act on it."""
-        width = self._player.agent.dims.observation
-        wanted = (width,) if self.batch is None else (self.batch, width)
-        try:
-            with np.errstate(over="ignore"):  # what single precision cannot hold is refused as infinite
-                seen = np.array(observation, dtype=np.float32)
-        except (TypeError, ValueError):
-            raise HimatchError(f"expected an observation of shape {wanted}, got something that is no array") from None
-        if seen.ndim >= 1 and self.task.prefix_only and seen.shape[-1] > width:
-            seen = seen[..., :width]
-        if seen.shape != wanted:
-            raise HimatchError(f"expected an observation of shape {wanted}, got {seen.shape}")
-        if not np.isfinite(seen).all():
-            raise HimatchError("the observation holds NaN or infinity; the policy cannot act on it")
-        # Finite, but a network would make NaN of it, and remember that: the value of a sensor that has failed.
-        far = np.abs(seen - self._mean) > FAR * self._spread
-        if far.any():
-            place = tuple(int(i) for i in np.argwhere(far)[0])
-            raise HimatchError(
-                f"number {place[-1]} of the observation is {seen[place]:g}, a million times further out than in the "
-                "training data; the policy cannot act on it"
-            )
-        return seen.reshape(-1, width)
+        ``reward`` is that of the previous step; only ``remaining`` conditioning on a feature that uses rewards needs
+        it. ``time``, in seconds, lets the rate be compared with that of the data.
+        """
+        with self._lock:
+            now = None if time is None else self._pace.checked(time)
+            rows = self._observations.rows(observation)
+            self._account(reward)
+            if now is not None:
+                self._pace.tick(now)
+            with torch.inference_mode():
+                chosen = self._player.act(torch.from_numpy(rows)[None])
+            actions = chosen[0].float().cpu().numpy().copy()
+            if self._player.conditioner.wants_features:
+                self._last = rows, actions.copy()  # the caller may write over the actions
+                self._moved[:] = True
+        return actions if self.batch is not None else actions[0]
 
     def _account(self, reward: ArrayLike | None) -> None:
         """Count what the previous step achieved, of the robots that are in the same episode still."""
@@ -170,32 +188,6 @@ class Controller:
         self._player.conditioner.achieved(phi[None], going)
         self._moved[:] = False
 
-    # -- what is handed over ------------------------------------------------------------------------------------
-
-    def _conditioner(self, targets: Sequence[Target]) -> Conditioner:
-        """For robots with these targets; each has a target of its own, since each has its own clock."""
-        return make_conditioner(self.conditioning, self._run, self._agent, targets, np.arange(len(targets))[None])
-
-    def _one_each(self, given: TargetLike | Sequence[TargetLike], robots: int) -> list[Target]:
-        """A target for each robot: the same for all, or one of several."""
-        several = _several(given)
-        if several is None:
-            return [self._checked(given)] * robots  # type: ignore[arg-type]
-        if len(several) != robots:
-            raise HimatchError(f"{len(several)} targets for {robots} robot(s); give one, or one for each")
-        return [self._checked(one) for one in several]
-
-    def _checked(self, given: TargetLike) -> Target:
-        target = self._parse(given)
-        check_target(self._run, self._agent.dims, target)
-        return target
-
-    def _note_outside(self) -> None:
-        """Warn of targets that the data does not cover; :meth:`retarget` is for loops that cannot wait for it."""
-        if self._run.statistic.matched is not None:
-            for target in {id(target): target for target in self._targets}.values():
-                note_outside(target, None, self._run.reference())
-
     def _chosen(self, robots: ArrayLike | None) -> NDArray[np.int64]:
         """Numbers of the robots that are meant."""
         everyone = np.arange(self.batch or 1)
@@ -207,11 +199,3 @@ class Controller:
             raise HimatchError(
                 f"robots are numbers below {len(everyone)}, or a mask of {len(everyone)}, got {robots!r}"
             ) from None
-
-
-def _several(given: TargetLike | Sequence[TargetLike]) -> list[Target | Trajectory | str] | None:
-    """The targets where these are several; numbers are samples of one."""
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        return None
-    targets = [one for one in given if isinstance(one, (Target, Trajectory, str))]
-    return targets if targets and len(targets) == len(given) else None

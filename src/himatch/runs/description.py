@@ -44,6 +44,8 @@ def describe(
             "episodes": len(data),
             "steps": data.steps,
             "columns": {"observations": data.observation_names, "actions": data.action_names},
+            "rate": getattr(data, "rate", None),
+            "units": dict(getattr(data, "units", None) or {}),
         },
         "split": {
             "name": split.name,

@@ -78,6 +78,31 @@ class Run:
         """The environment the data came from, else the task's."""
         return self.description["data"].get("env_id") or self.task.env_id
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of every number of an observation; ``obs[0]`` and so on where the data had none."""
+        width = int(self.description["widths"]["observation"])
+        named = (self.description["data"].get("columns") or {}).get("observations") or ()
+        return tuple(named) if len(named) == width else tuple(f"obs[{i}]" for i in range(width))
+
+    @property
+    def action_columns(self) -> tuple[str, ...]:
+        """The name of every number of an action; ``act[0]`` and so on where the data had none."""
+        width = int(self.description["widths"]["action"])
+        named = (self.description["data"].get("columns") or {}).get("actions") or ()
+        return tuple(named) if len(named) == width else tuple(f"act[{i}]" for i in range(width))
+
+    @property
+    def rate(self) -> float | None:
+        """Steps in a second of the data, in Hz; ``None`` where it does not say."""
+        rate = self.description["data"].get("rate")
+        return None if rate is None else float(rate)
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The units of columns, by name, as far as the data has them."""
+        return dict(self.description["data"].get("units") or {})
+
     def agent(self, weights: Weights = "best") -> Agent:
         """All seeds with these weights, on the CPU."""
         config, dims = ModelConfig(**self.description["model"]), Dims(**self.description["widths"])

@@ -1,0 +1,144 @@
+"""What an exported policy is conditioned on, step by step: NumPy alone, without PyTorch and the rest of himatch.
+
+``himatch export RUN --target EXPR --out policy.onnx`` writes ``policy.z.npz`` beside the model. This file reads it. It
+imports nothing but NumPy, so a robot without himatch can have a copy of it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FORMAT = 1  # of the .z.npz
+
+
+class ExportedTargets:
+    """The targets of a ``.z.npz``, one of them in use: ``inputs(step)`` is what the model takes beside its windows.
+
+    ``conditioning`` is that of the controller: ``nominal``, ``remaining`` or ``planned``. Under ``remaining`` every
+    step has to be counted: ``achieved(observation, action, reward)`` after it.
+    """
+
+    def __init__(self, path: str | Path, target: int | str = 0, conditioning: str = "nominal") -> None:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        self.about: dict[str, Any] = json.loads(str(arrays.pop("about")))
+        """What the model's own metadata say (``custom_metadata_map``), parsed."""
+        if self.about["z_format"] != FORMAT:
+            raise ValueError(
+                f"{path} has format {self.about['z_format']}, this program reads {FORMAT}; export it again"
+            )
+        self.names: list[str] = self.about["targets"]
+        self._arrays = arrays
+        known = self.about["conditionings"]
+        if conditioning not in known:
+            raise ValueError(f"{path} holds {', '.join(known)} conditioning, not {conditioning!r}")
+        self.conditioning = conditioning
+        self._done: NDArray[np.float64] | float = 0.0
+        self._steps = 0
+        self.retarget(target)
+
+    def retarget(self, target: int | str) -> None:
+        """Another of the targets, by number or name; what was achieved stays."""
+        if isinstance(target, str) and target not in self.names:
+            raise ValueError(f"there is no target {target!r} in the file; it has {', '.join(self.names)}")
+        number = self.names.index(target) if isinstance(target, str) else range(len(self.names))[target]
+        self._table = self._arrays.get(f"{'planned' if self.conditioning == 'planned' else 'nominal'}-{number}")
+        self._total, self._whole = self._arrays.get(f"total-{number}"), self._arrays.get(f"whole-{number}")
+        self._length = self.about["lengths"][number]
+
+    def reset(self) -> None:
+        """Begin an episode: nothing is achieved yet."""
+        self._done, self._steps = 0.0, 0
+
+    def inputs(self, step: int) -> dict[str, NDArray[np.float32]]:
+        """The model's ``z`` of this step, ``(k,)``, or its ``target_states``, ``(S, obs)``; nothing for ``bc``."""
+        if self.conditioning == "remaining":
+            return {"z": self._remaining()}
+        return (
+            {} if self._table is None else {self.about["conditioned_by"]: self._table[min(step, len(self._table) - 1)]}
+        )
+
+    def achieved(
+        self,
+        observation: ArrayLike | None = None,
+        action: ArrayLike | None = None,
+        reward: float | None = None,
+        *,
+        phi: ArrayLike | None = None,
+    ) -> None:
+        """Count a step under ``remaining``; ``phi`` is its feature where that is a function of your own."""
+        if self.conditioning != "remaining":
+            return
+        values = self._feature(observation, action, reward) if phi is None else phi
+        self._done = self._done + _contribution(np.atleast_1d(np.asarray(values, np.float32)), self._aggregator)
+        self._steps += 1
+
+    # -- remaining: what of the target's total was not achieved yet ------------------------------------------------
+
+    @property
+    def _aggregator(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.about["statistic"]["aggregator"]
+        return found
+
+    def _remaining(self) -> NDArray[np.float32]:
+        assert self._total is not None
+        assert self._whole is not None
+        rest = _of_total(self._total - self._done, self._length - self._steps, self._aggregator)
+        return np.where(np.isnan(rest), self._whole, rest).astype(np.float32)
+
+    def _feature(self, observation: ArrayLike | None, action: ArrayLike | None, reward: float | None) -> list[float]:
+        """The feature of a step, from where it lies: ``["observation", 5]``, ``["action", 0]`` or ``["reward", 0]``."""
+        sources = self.about["z"]["feature_from"]
+        if sources is None:
+            raise ValueError(
+                f"{self.about['z']['feature']} is a function of your own; hand over its value: achieved(phi=...)"
+            )
+        given = {"observation": observation, "action": action, "reward": reward}
+        if lacking := sorted({what for what, _ in sources if given[what] is None}):
+            raise ValueError(
+                f"remaining conditioning on {self.about['z']['feature']} needs the {' and the '.join(lacking)}"
+            )
+        return [float(np.atleast_1d(np.asarray(given[what]))[place]) for what, place in sources]
+
+
+def _contribution(phi: NDArray[np.float32], aggregator: dict[str, Any]) -> NDArray[np.float64]:
+    """What a step adds to the total; as ``contributions`` of himatch's aggregators."""
+    x, kind = phi.astype(np.float64), aggregator["kind"]
+    if kind == "histogram":
+        low, high, count = np.array(aggregator["low"]), np.array(aggregator["high"]), aggregator["count"]
+        places = np.clip((x - low) / ((high - low) / count), 0, count - 1).astype(int)
+        counts: NDArray[np.float64] = np.eye(count)[places].ravel()
+        return counts
+    if kind == "moments":
+        x = x - np.array(aggregator["center"] or 0.0)
+        return np.concatenate([x**p for p in range(1, aggregator["order"] + 1)])
+    return x if kind == "sum" else np.zeros_like(x)
+
+
+def _of_total(total: NDArray[np.float64], steps: int, aggregator: dict[str, Any]) -> NDArray[np.float64]:
+    """The statistic of what remains, NaN where nothing does; as ``of_total`` of himatch's aggregators."""
+    kind = aggregator["kind"]
+    if kind == "histogram":
+        counts = np.maximum(total, 0.0).reshape(-1, aggregator["count"])
+        mass = counts.sum(axis=1, keepdims=True)
+        return (counts / np.where(mass > 0, mass, np.nan)).ravel()
+    if kind == "sum":
+        scaled: NDArray[np.float64] = total / aggregator["scale"]
+        return scaled
+    if kind == "final":
+        return np.full_like(total, np.nan)
+    raw = np.split(total / (steps if steps > 0 else np.nan), aggregator["order"])
+    columns = [raw[0] + np.array(aggregator["center"] or 0.0)]
+    if len(raw) >= 2:
+        columns.append(np.sqrt(np.maximum(raw[1] - raw[0] ** 2, 0.0)))
+    if len(raw) >= 3:
+        columns.append(np.cbrt(raw[2] - 3 * raw[0] * raw[1] + 2 * raw[0] ** 3))
+    if len(raw) >= 4:
+        fourth = raw[3] - 4 * raw[0] * raw[2] + 6 * raw[0] ** 2 * raw[1] - 3 * raw[0] ** 4
+        columns.append(np.maximum(fourth, 0.0) ** 0.25)
+    return np.concatenate(columns)

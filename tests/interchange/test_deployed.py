@@ -1,0 +1,233 @@
+"""The z of targets beside an exported model: a loop with NumPy and onnxruntime acts as the controller does."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from document_blocks import blocks
+from random_episodes import episode
+from untrained import untrained
+
+import himatch as hm
+from himatch.deployed import ExportedTargets
+from himatch.errors import HimatchError
+from himatch.interchange.facts import feature_from, run_hash
+from himatch.interchange.ztables import z_file, z_tables
+from himatch.methods import Method
+from himatch.methods.normalizers import Normalizers
+from himatch.policy import Policy
+from himatch.rollout import CONDITIONINGS
+from himatch.runs.run import Run
+from himatch.statistics.features import resolve_feature
+
+pytest.importorskip("onnxruntime")  # extras; make test has them
+pytest.importorskip("onnxscript")
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*lies (where no|beyond every) training episode")
+
+
+@pytest.fixture(scope="module")
+def data() -> hm.TrajectoryDataset:
+    rng = np.random.default_rng(0)
+    return hm.load_dataset([episode(rng, 30, level=i / 5) for i in range(6)], "hopper")
+
+
+def documented() -> Callable[..., Any]:
+    """The loop of docs/interchange.md."""
+    (code,) = [b.code for b in blocks("docs/interchange.md") if "ExportedTargets(" in b.code]
+    assert len(code.strip().splitlines()) <= 30
+    return lambda **names: exec(code, names)
+
+
+class Log:
+    """A robot that replays a log, whatever it is made to do."""
+
+    def __init__(self, episode: hm.Trajectory) -> None:
+        self.episode, self.actions = episode, list[Any]()
+
+    def reset(self) -> Any:
+        self.actions.clear()
+        return self.episode.observations[0]
+
+    def step(self, action: Any) -> tuple[Any, float, bool]:
+        self.actions.append(action.copy())
+        step = len(self.actions)
+        assert self.episode.rewards is not None
+        ended = step == len(self.episode)
+        return self.episode.observations[min(step, len(self.episode) - 1)], float(self.episode.rewards[step - 1]), ended
+
+
+def check(policy: Policy, target: Any, conditionings: tuple[str, ...], data: hm.TrajectoryDataset, path: Path) -> None:
+    hm.export_onnx(policy, path, targets=[data[0], target])
+    for conditioning in conditionings:
+        robot = Log(data[2])
+        documented()(robot=robot, path=str(path), target=1, conditioning=conditioning)
+        controller = policy.controller(target, conditioning=conditioning)  # type: ignore[arg-type]
+        assert data[2].rewards is not None
+        for step, action in enumerate(robot.actions):
+            reward = float(data[2].rewards[step - 1]) if step else None
+            expected = controller.act(data[2].observations[step], reward)
+            np.testing.assert_allclose(action, expected, atol=1e-5)
+        assert step + 1 == len(data[2])
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "conditionings"),
+    [
+        (hm.CDT("x_velocity", bins=7), "normal(0.5,0.3)", CONDITIONINGS),
+        (hm.CDT("x_velocity,act[1]", bins=5), None, CONDITIONINGS),
+        (hm.DT(), "return(40)", ("nominal", "remaining")),
+        (hm.MomentsDT("x_velocity", order=4), None, ("nominal", "remaining")),
+        (hm.GoalDT("obs[3]"), None, ("nominal", "remaining")),
+        (hm.BDT(m=2, target_window=4, look_ahead=3), None, ("nominal",)),
+        (hm.BDT(m=2, literal=True), None, ("nominal",)),
+        (hm.MetaBC(m=2, encoder=(8,)), None, ("nominal",)),
+        (hm.BC(), None, ("nominal",)),
+    ],
+    ids=lambda x: x.name if isinstance(x, Method) else "",
+)
+def test_the_loop_of_the_docs_acts_as_the_controller(
+    method: Method, target: str | None, conditionings: tuple[str, ...], data: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    policy = untrained(method, data, tmp_path, layers=1)
+    check(policy, data[5][:20] if target is None else target, conditionings, data, tmp_path / "policy.onnx")
+    assert ExportedTargets(tmp_path / "policy.z.npz").about["conditionings"] == list(conditionings)
+
+
+def test_a_target_in_mid_episode_and_by_name(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.CDT("x_velocity", bins=7), data, tmp_path)
+    np.savez(tmp_path / "z.npz", **z_tables(policy, ["normal(0.5,0.3)", "point(1)"], facts(policy)))
+    targets = ExportedTargets(tmp_path / "z.npz", "point(1)", "remaining")
+    controller = policy.controller("point(1)", conditioning="remaining")
+    for step, row in enumerate(data[2].observations[:9]):
+        if step == 4:
+            targets.retarget(0)
+            controller.retarget("normal(0.5,0.3)")
+        action = controller.act(row)
+        assert controller._player._z is not None
+        np.testing.assert_allclose(targets.inputs(step)["z"], controller._player._z[0, 0], atol=1e-7)
+        targets.achieved(row, action)
+    targets.reset()
+    np.testing.assert_array_equal(targets.inputs(0)["z"], ExportedTargets(tmp_path / "z.npz").inputs(0)["z"])
+
+
+def facts(policy: Policy) -> dict[str, Any]:
+    from himatch.interchange.facts import facts_of
+    from himatch.interchange.graph import inputs_of, outputs_of
+
+    return facts_of(policy, inputs_of(policy), outputs_of(policy), 0.5, clamped=False)
+
+
+def test_what_it_refuses(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    task = replace(hm.get_task("hopper"), features={"double": lambda obs, act, rew: 2 * obs[:, 5]})
+    policy = untrained(hm.CDT("double"), hm.load_dataset(list(data), task), tmp_path)
+    np.savez(tmp_path / "z.npz", **z_tables(policy, "normal(1,0.6)", facts(policy)))
+    targets = ExportedTargets(tmp_path / "z.npz", conditioning="remaining")
+    with pytest.raises(ValueError, match=r"double is a function of your own; hand over its value: achieved\(phi=...\)"):
+        targets.achieved(data[0].observations[0])
+    targets.achieved(phi=2 * data[0].observations[0, 5])
+    with pytest.raises(ValueError, match=r"no target 'point\(3\)' in the file; it has normal\(1,0.6\)"):
+        targets.retarget("point(3)")
+    with pytest.raises(ValueError, match="nominal, remaining, planned conditioning, not 'ajar'"):
+        ExportedTargets(tmp_path / "z.npz", conditioning="ajar")
+    rewarded = untrained(hm.DT(), data, tmp_path / "dt")
+    np.savez(tmp_path / "dt.npz", **z_tables(rewarded, ["return(40)"], facts(rewarded)))
+    with pytest.raises(ValueError, match="remaining conditioning on reward needs the reward"):
+        ExportedTargets(tmp_path / "dt.npz", conditioning="remaining").achieved(data[0].observations[0])
+    other = hm.demo(episode(np.random.default_rng(0), 5, 27, 3))
+    with pytest.raises(HimatchError, match="shows observations of 27"):
+        hm.export_onnx(rewarded, tmp_path / "policy.onnx", targets=[other])
+    assert not (tmp_path / "policy.onnx").exists()
+
+
+def test_it_needs_numpy_alone() -> None:
+    code = "import sys, himatch.deployed; print([m for m in ('torch', 'scipy', 'himatch.errors') if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+    source = Path(sys.modules["himatch.deployed"].__file__ or "").read_text()
+    assert not re.search(r"^\s*(from|import) himatch", source, re.MULTILINE)  # a copy of the file is enough
+
+
+# -- what the model says, and its limits --------------------------------------------------------------------------
+
+
+def test_what_the_model_says_of_itself(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    import onnxruntime
+
+    policy = untrained(hm.CDT("x_velocity", bins=7), data, tmp_path, layers=1)
+    names = [f"sensor {i}" for i in range(11)]
+    policy.description["data"] |= {
+        "columns": {"observations": names, "actions": ["a", "b", "c"]},
+        "rate": 50.0,
+        "units": {"sensor 3": "rad/s"},
+    }
+    hm.export_onnx(policy, tmp_path / "policy.onnx", targets=["point(1)"], margin=0.25)
+    model = onnxruntime.InferenceSession(tmp_path / "policy.onnx", providers=["CPUExecutionProvider"])
+    about = model.get_modelmeta().custom_metadata_map
+    parsed = {name: json.loads(about[name]) for name in ("columns", "action_columns", "units", "rate", "limits", "z")}
+    assert parsed["columns"] == names
+    assert parsed["action_columns"] == ["a", "b", "c"]
+    assert parsed["units"] == {"sensor 3": "rad/s"}
+    assert parsed["rate"] == 50.0
+    limits = policy.controller(data[0], margin=0.25).limits
+    np.testing.assert_array_equal(np.float32(parsed["limits"]["low"]), limits.low)
+    np.testing.assert_array_equal(np.float32(parsed["limits"]["high"]), limits.high)
+    assert (parsed["limits"]["margin"], parsed["limits"]["clamped"]) == (0.25, False)
+    assert parsed["z"]["feature"] == "x_velocity"
+    assert parsed["z"]["feature_from"] == [["observation", 5]]
+    assert policy.statistic.bins is not None
+    np.testing.assert_array_equal(parsed["z"]["edges"], policy.statistic.bins.edges)
+    assert json.loads(about["action_range"]) == {"low": [-1.0] * 3, "high": [1.0] * 3}
+    assert (about["head"], json.loads(about["temperature"])) == ("deterministic", None)
+    assert about["run_hash"] == run_hash(policy)
+    assert len(about["run_hash"]) == 64
+    stored = ExportedTargets(z_file(tmp_path / "policy.onnx")).about
+    assert {**parsed, "run_hash": about["run_hash"]}.items() <= stored.items()
+
+
+def test_the_hash_is_that_of_the_weights(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.BC(), data, tmp_path, seeds=(2, 7))
+    hashes = [run_hash(policy.only(seed)) for seed in (2, 7, 2)]
+    assert hashes[0] == hashes[2] != hashes[1]
+
+
+@pytest.mark.parametrize("clamp", [True, False])
+def test_a_model_that_clamps(clamp: bool, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.BC(), data, tmp_path, layers=1)
+    hm.export_onnx(policy, tmp_path / "policy.onnx", targets=[data[0]], clamp=clamp)
+    assert ExportedTargets(tmp_path / "policy.z.npz").about["limits"]["clamped"] is clamp
+    rows = data[2].observations.copy()
+    rows[::3, 8] = 9999.0
+    robot = Log(replace(data[2], observations=rows))
+    documented()(robot=robot, path=str(tmp_path / "policy.onnx"), target=0, conditioning="nominal")
+    controller = policy.controller(data[0], limits="clamp" if clamp else "off")
+    for row, action in zip(rows, robot.actions, strict=True):
+        np.testing.assert_allclose(action, controller.act(row), atol=1e-5)
+
+
+def test_nothing_to_clamp_to(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.BC(), data, tmp_path)
+    tensors = {name: t for name, t in policy.normalizers.tensors().items() if name not in ("state_low", "state_high")}
+    run = policy.run
+    older = Policy(Run(run.folder, run.description, run.task, run.statistic, Normalizers.of(tensors)), policy.agent)
+    with pytest.raises(HimatchError, match="nothing to clamp to; export without clamp, or train again"):
+        hm.export_onnx(older, tmp_path / "policy.onnx", clamp=True)
+    assert facts(older)["limits"] is None
+
+
+def test_where_features_lie() -> None:
+    found = {name: feature_from(resolve_feature(name, "hopper"), 3) for name in ("reward", "state", "act[1],obs[2]")}
+    assert found == {
+        "reward": [["reward", 0]],
+        "state": [["observation", 0], ["observation", 1], ["observation", 2]],
+        "act[1],obs[2]": [["action", 1], ["observation", 2]],
+    }
