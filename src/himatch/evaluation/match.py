@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from himatch._runtime.settings import whole
 from himatch.errors import HimatchError, TargetError, note
 from himatch.evaluation.result import MatchResult
+from himatch.evaluation.sensitivity import note_ignored_in_match
 from himatch.methods import Agent
 from himatch.rollout import Conditioning, Player, make_conditioner, roll_out
 from himatch.rollout.checks import check_target, note_outside
@@ -55,6 +56,7 @@ def match_targets(
         raise HimatchError(f"{episodes} episodes of {stack} seed(s) are too many; ask for {MOST // stack} at most")
     each = max(1, AT_ONCE // (stack * episodes))
     frame = run.reference(features[0]).frame
+    note_ignored_in_match(run)
     for target in targets:
         check_target(run, agent.dims, target)
     _note_too_long(targets, np.array([len(checked_values(target, frame)) for target in targets]), run.task)
@@ -136,6 +138,7 @@ def _match(
                     mixture,
                     reference.support(target).outside,
                     replay,
+                    bool((reference.occupied > 1).any()) or not len(reference.lengths),
                 )
             )
     return results

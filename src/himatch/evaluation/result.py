@@ -59,6 +59,8 @@ class MatchResult:
     """Part of the target that lies outside what the training episodes cover."""
     replay: Replay | None = None
     """How the first rollout is played again, to be filmed."""
+    binnable: bool = True
+    """Whether the bins of z tell targets apart; not where all training values lie in one of them."""
 
     def pooled(self, seed: int) -> Array:
         """All feature rows of one seed's rollouts, ``(n, d)``."""
@@ -81,7 +83,9 @@ class MatchResult:
 
     @cached_property
     def binned_per_seed(self) -> NDArray[np.float64]:
-        """The paper's W1, on the bins of z."""
+        """The paper's W1, on the bins of z; not a number where these tell nothing apart."""
+        if not self.binnable:
+            return np.full(len(self.seeds), np.nan)
         return self._of_seeds(lambda rows: binned_w1(rows, self.values, self.frame.bins))
 
     @property
@@ -192,7 +196,7 @@ class MatchResult:
             "w1": self.w1,
             "w1_per_seed": self.w1_per_seed.tolist(),
             "w1_of_each_feature": self.marginal.tolist(),
-            "w1_binned": self.binned,
+            "w1_binned": self.binned if self.binnable else None,
             "played": self.played,
             "w1_charged": self.charged if matched else None,
             "spread": self.spread.tolist(),

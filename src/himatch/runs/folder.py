@@ -10,6 +10,7 @@
     seed-0/metrics.jsonl     losses over time
     training.safetensors     what --resume continues from
     evaluation.json          what himatch evaluate found
+    scores.json              action error and sensitivity of every seed on logged episodes
     failed.json              why a training ended before it was done; without run.json beside it there is no run
 
 No other room knows these names.
@@ -26,7 +27,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from himatch._runtime.files import add_row, check_target, read_rows, write_json, write_rows
+from himatch._runtime.files import add_row, check_target, read_json, read_rows, write_json, write_rows
 from himatch._runtime.tensors import read_facts, read_tensors, write_tensors
 from himatch.data import TrajectoryDataset, load_dataset, write_minari
 from himatch.errors import DataError, HimatchError, one_line
@@ -39,8 +40,9 @@ _RUN, _NORMALIZERS, _EPISODES = "run.json", "normalizers.safetensors", "episodes
 _HELD_OUT, _TRAINING, _FAILED = "held_out", "training.safetensors", "failed.json"
 _METRICS, _EVALUATION, _CARD = "metrics.jsonl", "evaluation.json", "README.md"
 _TENSORBOARD, _LOSSES, _Z = "tensorboard", "loss.png", ".z.npy"
+_SCORES = "scores.json"
 
-PORTABLE = (_RUN, _NORMALIZERS, _EPISODES, "seed-*/best.safetensors", _EVALUATION, _CARD)
+PORTABLE = (_RUN, _NORMALIZERS, _EPISODES, "seed-*/best.safetensors", _EVALUATION, _SCORES, _CARD)
 """What a run is on the Hub, as patterns: enough to load and match, none of it code."""
 
 
@@ -187,6 +189,15 @@ class RunFolder:
             self.seed(seed).mkdir(parents=True, exist_ok=True)
             kept = [row for row in self.metrics(seed) if row["step"] <= step] if step else []
             write_rows(self.seed(seed) / _METRICS, kept)
+
+    def scores(self) -> dict[str, Any] | None:
+        """Action error and sensitivity of every seed on logged episodes, where they are known."""
+        path = self.path / _SCORES
+        return read_json(path) if path.is_file() else None
+
+    def write_scores(self, scores: Mapping[str, Any]) -> None:
+        """Keep them."""
+        write_json(self.path / _SCORES, dict(scores))
 
     def add_metrics(self, seed: int, row: dict[str, Any]) -> None:
         """Append a row."""

@@ -124,7 +124,10 @@ class Plan:
 
     def write(self) -> None:
         """Write what does not change during training; the description last."""
-        write_references(self.folder, self._references())
+        references = self._references()
+        if self.statistic.binned:
+            note_few_bins(references[0])
+        write_references(self.folder, references)
         if len(self.split.held_out):
             self.folder.write_held_out(self.split.held_out)
         self.folder.write_description(self.describe())
@@ -232,6 +235,20 @@ def _with_data(
     if folder.begun:
         made.check_feature()
     return made
+
+
+def note_few_bins(reference: EpisodeReference) -> None:
+    """Warn before hours are spent: a histogram with all data in one bin or two hardly tells targets apart."""
+    bins, names = reference.frame.bins, reference.frame.feature.names(reference.frame.bins.dimensions)
+    for name, used, values in zip(names, reference.occupied.tolist(), reference.values.T, strict=True):
+        # A constant feature is warned of where the statistic is fitted; one of two values needs no more than two bins.
+        if used <= 2 < len(np.unique(values)):
+            low, high = np.quantile(values, (0.01, 0.99))
+            note(
+                f"the training data of {name} occupies {used} of {bins.count} bins: 98 % of it lies from {low:.4g} to "
+                f"{high:.4g}, and the bins span {values.min():.4g} to {values.max():.4g}, so a histogram hardly tells "
+                "targets apart; mend or cut the outliers, or match another feature"
+            )
 
 
 def check_same(
