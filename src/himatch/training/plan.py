@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -37,6 +38,7 @@ from himatch.types import Array
 MOST_SEEDS = 2**63  # that PyTorch takes
 VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
 SELECTING_EPISODES = 10  # fewer select no checkpoint: the one they prefer may hardly use its conditioning yet
+MOST_LABELS = 100  # that a run keeps; with more they are numbers of episodes rather than labels
 VALIDATED, LATEST = "lowest validation loss", "the last ones"  # what selects the best weights
 OF_STEPS = ("horizon", "action_low", "action_high")  # what of a task decides how a step is read
 
@@ -118,9 +120,12 @@ class Plan:
     def describe(self) -> dict[str, Any]:
         """The description of the run."""
         train = asdict(self.config)
-        return describe(
+        found = describe(
             self.method, self.model, train, self.dims, self.seeds, self.selection, self.statistic, self.split
         )
+        if labels := _labels(self.split.train.labels):
+            found["data"]["labels"] = labels
+        return found
 
     def write(self) -> None:
         """Write what does not change during training; the description last."""
@@ -235,6 +240,14 @@ def _with_data(
     if folder.begun:
         made.check_feature()
     return made
+
+
+def _labels(labels: Sequence[str | None]) -> dict[str, dict[str, int]]:
+    """How many training episodes have each label, and which is the first; nothing where nearly every one differs."""
+    counts = Counter(label for label in labels if label is not None)
+    if len(counts) > MOST_LABELS:
+        return {}
+    return {str(name): {"episodes": count, "example": labels.index(name)} for name, count in counts.items()}
 
 
 def note_few_bins(reference: EpisodeReference) -> None:
