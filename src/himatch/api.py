@@ -11,9 +11,11 @@ from himatch.errors import HimatchError
 from himatch.evaluation.sensitivity import chosen_episodes, note_ignored, scores
 from himatch.methods import Method
 from himatch.policy import Policy, load
+from himatch.runs.folder import Weights
 from himatch.tasks import Task
 from himatch.training import Plan, make_plan
 from himatch.training import train as run_training
+from himatch.training.start import Scales
 
 
 def train(
@@ -31,6 +33,9 @@ def train(
     stream: bool | None = None,
     trackers: str | Sequence[str] = (),
     quiet: bool = False,
+    start: str | Path | None = None,
+    start_weights: Weights = "best",
+    normalizers: Scales | None = None,
     **overrides: Any,
 ) -> Policy:
     """Train a method and return the policy, which also lies in the folder ``out``.
@@ -58,6 +63,10 @@ def train(
         Keep the data where it is and send batches over, instead of holding it on the device; by default as it fits.
     trackers
         Where to log too: ``tensorboard``, ``wandb``, ``trackio``.
+    start
+        A run whose weights, ``start_weights`` of them, are the first ones: the same method and model go on on new or
+        more logs. Only the policy is trained, nothing that was pretrained. ``normalizers`` are those of that run, with
+        its bins (``keep``, the default), or fitted on the new data (``refit``).
     """
     plan = make_plan(
         method,
@@ -71,6 +80,9 @@ def train(
         trackers=trackers,
         split=split,
         task=task,
+        start=start,
+        start_weights=start_weights,
+        normalizers=normalizers,
         **overrides,
     )
     return train_as_planned(plan, stream=stream, quiet=quiet)

@@ -6,7 +6,7 @@ import shlex
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -29,6 +29,14 @@ class RunOptions:
     """How many seeds to train, stacked in one batched model."""
     resume: bool = False
     """Continue the run in RUN where it stopped."""
+    start: Annotated[str | None, optional(metavar="RUN")] = None
+    """Go on from the weights of this run, of the same method and model, on other or more data."""
+    start_weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "best"
+    """Which of its weights."""
+    normalizers: Annotated[
+        Literal["keep", "refit"] | None, optional(metavar="keep|refit", help_behavior_hint="(default: keep)")
+    ] = None
+    """With --start: keep that run's normalizers and bins, or fit them on the new data."""
     device: Device = None
     """Where to train; a GPU where there is one."""
     stream: Annotated[bool | None, optional()] = None
@@ -82,6 +90,9 @@ class TrainRun:
             "resume": self.settings.resume,
             "device": self.settings.device,
             "trackers": self.settings.track,
+            "start": self.settings.start,
+            "start_weights": self.settings.start_weights,
+            "normalizers": self.settings.normalizers,
             **self.overrides,
         }
         task = self.data.task or task_made_for(self.source)

@@ -24,7 +24,7 @@ from himatch.methods.batch import BatchSpec, Dims
 from himatch.methods.normalizers import Normalizers, ZScale
 from himatch.networks.transformer import ModelConfig
 from himatch.runs.description import describe
-from himatch.runs.folder import RunFolder
+from himatch.runs.folder import RunFolder, Weights
 from himatch.runs.references import read_reference, write_references
 from himatch.statistics.features import Feature, feature_names, resolve_feature
 from himatch.statistics.information import Statistic
@@ -33,6 +33,7 @@ from himatch.tasks import Task, get_task
 from himatch.training.config import TrainConfig, configure
 from himatch.training.draws import Tasks
 from himatch.training.metrics import check_trackers
+from himatch.training.start import Scales, Start, find_start
 from himatch.types import Array
 
 MOST_SEEDS = 2**63  # that PyTorch takes
@@ -64,6 +65,8 @@ class Plan:
     validation: TrajectoryDataset
     statistic: Statistic
     dims: Dims
+    start: Start | None = None
+    """The run whose weights are the first ones, if any."""
 
     @property
     def spec(self) -> BatchSpec:
@@ -109,6 +112,8 @@ class Plan:
         if z is not None:
             scale = self.method.z_scale(z, self.statistic, self.trained_on.lengths, self.dims.horizon)
         fitted = Normalizers.fit(self.split.train, scale, rewarded=self.spec.tasks)
+        if self.start is not None and self.start.keeps:
+            return self.start.normalizers(fitted, self.split.train)
         if still := fitted.state_std.isinf().nonzero().flatten().tolist():
             called = self.split.train.observation_names or tuple(f"obs[{i}]" for i in range(self.dims.observation))
             names = ", ".join(called[i] for i in still)
@@ -125,6 +130,8 @@ class Plan:
         )
         if labels := _labels(self.split.train.labels):
             found["data"]["labels"] = labels
+        if self.start is not None:
+            found["start"] = dict(self.start.record)
         return found
 
     def write(self) -> None:
@@ -180,13 +187,21 @@ def make_plan(
     trackers: str | Sequence[str] = (),
     split: str | None = None,
     task: str | Task | None = None,
+    start: str | Path | None = None,
+    start_weights: Weights = "best",
+    normalizers: Scales | None = None,
     **overrides: Any,
 ) -> Plan:
     """Plan a training. Settings that cannot be are refused before ``read`` is called for the data.
 
-    ``split`` and ``task`` are only checked here: what they say is in what ``read`` returns.
+    ``split`` and ``task`` are only checked here: what they say is in what ``read`` returns. With ``start`` the model is
+    that run's, and the preset is one of training alone.
     """
     check_method(method)
+    folder = RunFolder(out)
+    started = find_start(folder, start, start_weights, normalizers, resume=resume)
+    if started is not None:
+        overrides = {**started.model, **{name: value for name, value in overrides.items() if value is not None}}
     model, config = configure(preset, method, **overrides)
     first, count = whole("seed", seed), whole("seeds", seeds)
     if count < 1 or first < 0:
@@ -200,9 +215,10 @@ def make_plan(
         check_split(split)
     if task is not None:
         method.statistic(get_task(task))  # which refuses a feature that the task does not have
-    folder = RunFolder(out)
+    if started is not None and not folder.begun:
+        started.check(method, model, numbers)
     folder.check_free(resume=resume)
-    return _with_data(method, read(), model, config, numbers, where, names, folder)
+    return _with_data(method, read(), model, config, numbers, where, names, folder, started)
 
 
 def _with_data(
@@ -214,6 +230,7 @@ def _with_data(
     device: torch.device,
     trackers: tuple[str, ...],
     folder: RunFolder,
+    start: Start | None = None,
 ) -> Plan:
     """Compare a run that is resumed with the data, fit the statistic and set a validation slice aside."""
     everything = split.train
@@ -228,15 +245,21 @@ def _with_data(
         )
     if method.batch_spec(model.context, everything.action_width).tasks:
         _check_tasks(method, everything)
-    statistic = method.statistic(everything.task).fit(everything)
+    fresh = method.statistic(everything.task)
+    if start is None:
+        statistic = fresh.fit(everything)
+    else:
+        start.check_data(everything)
+        statistic = start.statistic(everything.task, fresh, everything)
     trained_on, validation = everything, everything[:0]
     chosen = min(VALIDATION_EPISODES, len(everything) // 20)
     if chosen:
         trained_on, validation = random_split(everything, chosen / len(everything))
-    horizon = max(everything.task.horizon, int(everything.lengths.max()))
+    horizon = max(everything.task.horizon, int(everything.lengths.max())) if start is None else start.horizon
     z = statistic.width_on(everything[0])
     dims = Dims(everything.observation_width, everything.action_width, z, horizon)
-    made = Plan(method, model, config, seeds, device, trackers, folder, split, trained_on, validation, statistic, dims)
+    parts = (split, trained_on, validation, statistic, dims, start)
+    made = Plan(method, model, config, seeds, device, trackers, folder, *parts)
     if folder.begun:
         made.check_feature()
     return made
@@ -253,13 +276,13 @@ def _labels(labels: Sequence[str | None]) -> dict[str, dict[str, int]]:
 def note_few_bins(reference: EpisodeReference) -> None:
     """Warn before hours are spent: a histogram with all data in one bin or two hardly tells targets apart."""
     bins, names = reference.frame.bins, reference.frame.feature.names(reference.frame.bins.dimensions)
-    for name, used, values in zip(names, reference.occupied.tolist(), reference.values.T, strict=True):
+    for d, (name, used, values) in enumerate(zip(names, reference.occupied.tolist(), reference.values.T, strict=True)):
         # A constant feature is warned of where the statistic is fitted; one of two values needs no more than two bins.
         if used <= 2 < len(np.unique(values)):
             low, high = np.quantile(values, (0.01, 0.99))
             note(
                 f"the training data of {name} occupies {used} of {bins.count} bins: 98 % of it lies from {low:.4g} to "
-                f"{high:.4g}, and the bins span {values.min():.4g} to {values.max():.4g}, so a histogram hardly tells "
+                f"{high:.4g}, and the bins span {bins.low[d]:.4g} to {bins.high[d]:.4g}, so a histogram hardly tells "
                 "targets apart; mend or cut the outliers, or match another feature"
             )
 
