@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from himatch._runtime.settings import whole
 from himatch.errors import HimatchError, TargetError, note
+from himatch.evaluation.conditioned import Recorder
 from himatch.evaluation.result import MatchResult
 from himatch.evaluation.sensitivity import note_ignored_in_match
 from himatch.methods import Agent
@@ -105,11 +106,13 @@ def _match(
     starts = replay.seed + np.tile(np.arange(episodes), len(targets))
     player = Player(agent, run.normalizers, conditioner, target_of.shape[1], replay.seed, temperature)
     simulator = simulator_for(run, agent.dims, target_of.size, env, threads)
+    recorder = Recorder(player, range(0, target_of.shape[1], episodes))
     steps = 0
 
     def count(_: int) -> None:
         nonlocal steps
         steps += 1
+        recorder.step()
         report(steps)
 
     try:
@@ -123,6 +126,9 @@ def _match(
         returns = np.array([[trajectory.total_reward for trajectory in row] for row in played])
         for row, reference, nearest in zip(results, references, mixtures, strict=True):
             phi, mixture = reference.frame.feature, nearest[number]
+            fed = None
+            if run.statistic.bins is not None and phi.name == run.feature:
+                fed = recorder.of(number, len(played[0][0]), run.normalizers, run.statistic.bins)
             row.append(
                 MatchResult(
                     target,
@@ -139,6 +145,7 @@ def _match(
                     reference.support(target).outside,
                     replay,
                     bool((reference.occupied > 1).any()) or not len(reference.lengths),
+                    fed,
                 )
             )
     return results

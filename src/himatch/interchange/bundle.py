@@ -61,6 +61,10 @@ def bundle(
         folder.write_description({**description, "seeds": [choice.seed], "bundled": facts})
         folder.write_normalizers(source.normalizers())
         thin_references(source, folder, kept)
+        if scores := source.scores():
+            place = policy.seeds.index(choice.seed)
+            of_seed = {key: [x[place]] for key, x in scores.items() if isinstance(x, list)}
+            folder.write_scores({**scores, **of_seed})
         weights = source.weights(choice.seed)
         halved = {name: tensor.to(torch.float16) for name, tensor in weights.items()}
         folder.write_weights(choice.seed, "best", halved)

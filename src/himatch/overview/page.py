@@ -7,8 +7,7 @@ from html import escape
 
 from himatch.overview.overview import Overview
 from himatch.overview.text import column, sensitivity, what
-
-BAR, HIGH = 5, 40  # pixels of a histogram's bars
+from himatch.viz.svg import bars
 
 
 def as_html(shown: Overview) -> str:
@@ -39,17 +38,6 @@ def as_html(shown: Overview) -> str:
         parts.append(f"<small>{name}: {escape(', '.join(map(column, columns)))}</small><br>")
     parts.append(f"<code>{escape(shown.next)}</code>")
     return "\n".join(part for part in parts if part)
-
-
-def bars(shares: Sequence[float]) -> str:
-    """A histogram as a small SVG."""
-    most = max(shares, default=0.0) or 1.0
-    drawn = "".join(
-        f'<rect x="{BAR * i}" y="{HIGH * (1 - s / most):.1f}" width="{BAR - 1}" height="{HIGH * s / most:.1f}"/>'
-        for i, s in enumerate(shares)
-        if s > 0
-    )
-    return f'<svg width="{BAR * len(shares)}" height="{HIGH}" fill="#1a73e8">{drawn}</svg>'
 
 
 def _table(rows: Iterable[Sequence[str]], header: Sequence[str] = ()) -> str:
