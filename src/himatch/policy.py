@@ -138,7 +138,7 @@ class Policy:
         return self.show()._repr_html_()
 
     def show(self, *, name: str | None = None) -> Overview:
-        """What may be asked of it: what the data covers, targets to begin with, conditionings, columns.
+        """What it can match: what the data covers, targets to begin with, conditionings, columns.
 
         Nothing is simulated. ``name`` is what the commands that it suggests call the run.
         """

@@ -44,7 +44,7 @@ def test_mean_and_quantiles_of_histograms_are_numpys() -> None:
         np.testing.assert_allclose(found[row], np.quantile(centred, tail, axis=0, method="inverted_cdf"))
 
 
-def test_a_rollout_remembers_what_it_was_told(policy: Policy, data: hm.TrajectoryDataset) -> None:
+def test_a_rollout_remembers_what_it_was_conditioned_on(policy: Policy, data: hm.TrajectoryDataset) -> None:
     """A training episode is inside the support, so z is its own: the distribution of what is left of it."""
     both = policy.match_all([data[3], data[12]], episodes=2)
     for result, wanted in zip(both, (data[3], data[12]), strict=True):
@@ -72,7 +72,7 @@ def test_the_picture_shows_the_rollout_over_time(policy: Policy, data: hm.Trajec
     top, below = figure.axes
     assert below.get_xlabel() == "step"
     _, labels = below.get_legend_handles_labels()
-    assert labels == ["target", "asked of the rest (z): mean, 10 to 90 %", "first rollout"]
+    assert labels == ["target", "conditioned on (z): mean, 10 to 90 %", "first rollout"]
     assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
     assert "target" in top.get_legend_handles_labels()[1]
     with Image.open(result.plot(tmp_path / "match.png")) as drawn:

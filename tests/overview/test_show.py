@@ -1,4 +1,4 @@
-"""``himatch show``: every method says what it may be asked for, in targets that parse and that the data covers."""
+"""``himatch show``: every method says what it can match, in targets that parse and that the data covers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def trained(name: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> hm.Polic
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_every_method_says_what_it_may_be_asked_for(name: str, trained: hm.Policy) -> None:
+def test_every_method_says_what_it_can_match(name: str, trained: hm.Policy) -> None:
     shown = trained.show()
     assert isinstance(shown, Overview)
     assert shown.targets

@@ -1,4 +1,4 @@
-"""``himatch show``: what a trained policy may be asked for."""
+"""``himatch show``: what a trained policy can match."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from himatch.cli.flags import Import, RunFolder
 
 @dataclass
 class Show:
-    """Say what a policy may be asked for: what its data covers, targets to begin with, conditionings, columns."""
+    """Say what a policy can match: what its data covers, targets to begin with, conditionings, columns."""
 
     run_folder: RunFolder
     """Folder that himatch train wrote, a model of himatch models list, or hf:USER/NAME."""

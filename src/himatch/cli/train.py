@@ -102,7 +102,7 @@ class TrainRun:
         print(f"{method.name}{f' of {matched}' if matched else ''}, {len(policy.seeds)} seed(s), {self.out}")
         print(f"best weights: {best_weights(policy.run.folder, policy.seeds)}")
         show_scores(policy)
-        print(f"what it may be asked for: himatch show {shlex.quote(self.out)}")
+        print(f"what it can match: himatch show {shlex.quote(self.out)}")
 
     def _read(self, preset: str) -> Split:
         """The data, once the settings are known to be right."""

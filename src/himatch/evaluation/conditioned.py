@@ -24,8 +24,8 @@ class Recorder:
         self._steps: list[Tensor] = []
 
     def step(self) -> None:
-        """Remember what the policy was told at this step."""
-        z = self.player.told
+        """Remember what the policy is conditioned on at this step."""
+        z = self.player.latest_z
         if z is not None:
             self._steps.append(z[0].index_select(0, self.rows))
 

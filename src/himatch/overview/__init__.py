@@ -1,4 +1,4 @@
-"""What a policy may be asked for: the content of ``himatch show``. Nothing here simulates."""
+"""What a policy can match: the content of ``himatch show``. Nothing here simulates."""
 
 from himatch.overview.facts import overview_of
 from himatch.overview.overview import Overview

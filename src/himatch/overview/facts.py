@@ -28,7 +28,7 @@ OF_DEMONSTRATIONS = "the demonstration from the present step on, whatever was ac
 
 
 def overview_of(run: Run, seeds: Sequence[int], weights: Weights, parse: Parse, name: str | None = None) -> Overview:
-    """What may be asked of a run's policy; ``parse`` makes targets of expressions."""
+    """What a run's policy can match; ``parse`` makes targets of expressions."""
     reference, description, method = _reference(run), run.description, run.method
     called = name or _name(run)
     targets = [] if reference is None else suggestions(run, reference, parse)

@@ -59,7 +59,7 @@ class Column:
 
 @dataclass(frozen=True, repr=False)
 class Overview:
-    """What a policy is, what its data covers, and which targets it may be asked for."""
+    """What a policy is, what its data covers, and which targets it can match."""
 
     name: str
     """What ``himatch.load`` finds it by."""

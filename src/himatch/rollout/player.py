@@ -71,7 +71,7 @@ class Player:
         return self.context.clock
 
     @property
-    def told(self) -> Tensor | None:
+    def latest_z(self) -> Tensor | None:
         """The z of the latest step, ``(K, B, k)``, as the conditioner gave it; the next step writes over it."""
         return self._z
 

@@ -19,7 +19,7 @@ SMOOTH = 40  # part of a rollout that its trend is a mean over: gaits swing, and
 
 @dataclass(frozen=True)
 class Course:
-    """One rollout over time, with what it was told.
+    """One rollout over time, with what it was conditioned on.
 
     ``rollout`` is ``(T, d)``; ``target`` ``(m, d)`` where the order of its values means something; ``conditioned``
     ``(T, 3, d)`` is mean, 10 and 90 % quantile of the histogram that the rollout was conditioned on.
@@ -30,7 +30,7 @@ class Course:
     conditioned: Values | None = None
 
     def draw(self, axis: Axes, d: int, name: str) -> None:
-        """The rollout in blue over what it was told in orange and the target in grey."""
+        """The rollout in blue over what it was conditioned on in orange and the target in grey."""
         steps = len(self.rollout)
         if self.target is not None:
             axis.plot(self.target[:, d], color=TARGET, lw=1.0, alpha=0.8, label="target")
@@ -43,7 +43,7 @@ class Course:
                 where="post",
                 color=ORANGE,
                 lw=1.6,
-                label="asked of the rest (z): mean, 10 to 90 %",
+                label="conditioned on (z): mean, 10 to 90 %",
             )
         values = self.rollout[:, d]
         trend = smoothed(values, max(1, steps // SMOOTH))
