@@ -8,11 +8,14 @@ from typing import Any
 
 from himatch.data import Split, TrajectoryDataset, load_dataset, named_split
 from himatch.errors import HimatchError
+from himatch.evaluation.sensitivity import chosen_episodes, note_ignored, scores
 from himatch.methods import Method
 from himatch.policy import Policy, load
+from himatch.runs.folder import Weights
 from himatch.tasks import Task
-from himatch.training import BinRange, make_plan
+from himatch.training import BinRange, Plan, make_plan
 from himatch.training import train as run_training
+from himatch.training.start import Scales
 
 
 def train(
@@ -31,6 +34,9 @@ def train(
     trackers: str | Sequence[str] = (),
     bin_range: BinRange = "usual",
     quiet: bool = False,
+    start: str | Path | None = None,
+    start_weights: Weights = "best",
+    normalizers: Scales | None = None,
     **overrides: Any,
 ) -> Policy:
     """Train a method and return the policy, which also lies in the folder ``out``.
@@ -61,6 +67,10 @@ def train(
     bin_range
         Bins span ``usual`` values, which one bad reading does not stretch, or ``all``, as in the paper. Without extreme
         values in the data both are the same.
+    start
+        A run whose weights, ``start_weights`` of them, are the first ones: the same method and model go on on new or
+        more logs. Only the policy is trained, nothing that was pretrained. ``normalizers`` are those of that run, with
+        its bins (``keep``, the default), or fitted on the new data (``refit``).
     """
     plan = make_plan(
         method,
@@ -75,9 +85,33 @@ def train(
         split=split,
         task=task,
         bin_range=bin_range,
+        start=start,
+        start_weights=start_weights,
+        normalizers=normalizers,
         **overrides,
     )
-    return load(run_training(plan, stream=stream, quiet=quiet).path)
+    return train_as_planned(plan, stream=stream, quiet=quiet)
+
+
+def train_as_planned(plan: Plan, *, stream: bool | None = None, quiet: bool = False) -> Policy:
+    """Train, and keep in the run folder how much the policy uses its conditioning; warns of one that does not."""
+    policy = load(run_training(plan, stream=stream, quiet=quiet).path)
+    _keep_scores(policy, plan)
+    note_ignored(policy.run)
+    return policy
+
+
+def _keep_scores(policy: Policy, plan: Plan) -> None:
+    """Score the policy on logged episodes, unless these very weights were scored before (a resumed run)."""
+    steps = [policy.run.folder.weights_step(seed, "best") for seed in policy.seeds]
+    if (policy.run.scores or {}).get("steps") == steps:
+        return
+    # A random part of the training data shows best what the policy was asked to tell apart.
+    sources = (("validation", plan.validation), ("held-out", policy.held_out), ("training", plan.trained_on))
+    name, episodes = chosen_episodes(*sources)
+    if episodes:
+        scored = load(policy.folder, device=plan.device) if plan.device.type == "cuda" else policy
+        policy.run.write_scores({**scores(name, episodes, scored.score(episodes)), "steps": steps})
 
 
 def as_split(data: TrajectoryDataset | Split | str | Path, task: str | Task | None, split: str | None) -> Split:

@@ -19,6 +19,7 @@ from himatch.evaluation import Evaluation, MatchResult, match_targets, named_tar
 from himatch.evaluation.evaluation import grouped
 from himatch.methods import Agent, Method
 from himatch.methods.normalizers import Normalizers
+from himatch.overview import Overview, overview_of
 from himatch.rollout import Beyond, Conditioning, Controller, make_conditioner
 from himatch.rollout.checks import check_target
 from himatch.rollout.environment import Environment
@@ -144,7 +145,20 @@ class Policy:
         self._temperature: float = value
 
     def __repr__(self) -> str:
-        return f"Policy({self.method}, task {self.task.name!r}, seeds {self.seeds}, {self.folder})"
+        feature = getattr(self.method, "feature", None)
+        matched = f" of {feature}" if feature else ""
+        seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
+        return f"Policy({self.method.name}{matched} on {self.task.name}, {seeds}, {self.folder}; .show() says more)"
+
+    def _repr_html_(self) -> str:
+        return self.show()._repr_html_()
+
+    def show(self, *, name: str | None = None) -> Overview:
+        """What it can match: what the data covers, targets to begin with, conditionings, columns.
+
+        Nothing is simulated. ``name`` is what the commands that it suggests call the run.
+        """
+        return overview_of(self.run, self.seeds, self.weights, self.target, name)
 
     @property
     def held_out(self) -> TrajectoryDataset | None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import io
 import signal
+import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -120,3 +121,22 @@ def test_under_nohup_a_terminal_may_close(hangup: signal.Signals) -> None:
         signal.raise_signal(hangup)
         assert not stopped.is_set()
     assert signal.getsignal(hangup) == signal.SIG_IGN
+
+
+def test_a_notebook_gets_a_few_plain_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A bar there needs ipywidgets, or prints every state of itself."""
+    shell = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    clock = iter(range(0, 100_000, 5))
+    monkeypatch.setattr("himatch._runtime.progress.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with progress_bar("training cdt", 1000) as update:
+        for step in range(1, 1001):
+            update(step, 50.0, f"loss {step}")
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert err == ""
+    assert 10 <= len(lines) <= 21
+    assert lines[-1] == "training cdt: 1,000/1,000 (50 steps/s, loss 1000)"
+    with progress_bar("rollouts", 10, quiet=True) as update:
+        update(10, 1.0)
+    assert capsys.readouterr().out == ""

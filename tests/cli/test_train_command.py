@@ -29,7 +29,9 @@ def test_train_and_resume(source: str, tmp_path: Path, run: Run) -> None:
     command = ["train", "cdt", "--feature", "x_velocity", "--data", source, "--out", str(tmp_path / "run")]
     code, out, _ = run(*command, *TINY, "--seeds", "2")
     assert code == 0
-    assert re.search(r"held-out action error: [\d.]+, [\d.]+ .*\nconditioned on other episodes: [\d.]+, [\d.]+ t", out)
+    assert re.search(
+        r"action error on 10 held-out episodes: [\d.]+, [\d.]+ .*\nconditioned on other episodes: [\d.]+ \(\w+\), ", out
+    )
     assert hm.load(tmp_path / "run").seeds == (0, 1)
     assert_refused(run(*command, *TINY, "--seeds", "2"), "--resume")
     assert run(*command, *TINY, "--seeds", "2", "--resume")[0] == 0

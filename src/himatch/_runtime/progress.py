@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
@@ -16,6 +17,7 @@ from rich.text import Text
 
 HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # the terminal closes; Windows has no such signal
 
+LINES = 20  # in a notebook, at most
 SAY_EVERY = 30.0  # seconds between lines where there is no terminal but a log file
 
 
@@ -23,7 +25,10 @@ SAY_EVERY = 30.0  # seconds between lines where there is no terminal but a log f
 def progress_bar(
     title: str, total: int, done: int = 0, *, unit: str = "steps", quiet: bool = False
 ) -> Iterator[Callable[..., None]]:
-    """A bar; gives a function ``(done, rate, what else to say, total)``."""
+    """A bar; gives a function ``(done, rate, what else to say, total)``. A notebook gets a few lines instead."""
+    if in_notebook():
+        yield _Lines(title, total, unit, quiet=quiet).update
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -55,6 +60,30 @@ def progress_bar(
     finally:
         with suppress(OSError):  # of a terminal that has closed; what is to be saved matters more
             stop()
+
+
+def in_notebook() -> bool:
+    """Whether a notebook runs this: there a bar needs widgets, or prints every state of it."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and type(shell).__name__ in ("ZMQInteractiveShell", "Shell")
+
+
+class _Lines:
+    """A plain line for every twentieth of the work, and no two in the same second."""
+
+    def __init__(self, title: str, total: int, unit: str, *, quiet: bool) -> None:
+        self.title, self.total, self.unit, self.quiet = title, total, unit, quiet
+        self.said, self.when = 0, -math.inf
+
+    def update(self, done: int, rate: float, note: str = "", total: int | None = None) -> None:
+        """Say it, if it is worth a line."""
+        self.total = max(self.total if total is None else total, 1)
+        part, now = LINES * done // self.total, time.monotonic()
+        if self.quiet or part == self.said or (done < self.total and now < self.when + 1.0):
+            return
+        self.said, self.when = part, now
+        said = ", ".join(text for text in (speed(rate, self.unit), note) if text)
+        print(f"{self.title}: {done:,}/{self.total:,}" + (f" ({said})" if said else ""), flush=True)
 
 
 class _Note(ProgressColumn):

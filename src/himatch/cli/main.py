@@ -25,6 +25,7 @@ from himatch.cli.match import Evaluate, Match
 from himatch.cli.models import Models
 from himatch.cli.quickstart import Quickstart
 from himatch.cli.report import Report
+from himatch.cli.show import Show
 from himatch.errors import HimatchError, HimatchWarning
 
 DESCRIPTION = (
@@ -65,6 +66,7 @@ class Train:
 Program = (
     Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Show, tyro.conf.subcommand("show")]
     | Annotated[Match, tyro.conf.subcommand("match")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]

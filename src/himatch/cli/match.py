@@ -222,7 +222,10 @@ def distribution_lines(result: MatchResult) -> Iterator[str]:
         names = result.frame.feature.names(len(result.spread))
         parts = zip(names, result.marginal, result.spread, strict=True)
         yield "of each: " + ", ".join(f"{name} {w1:.3g} (spread {spread:.3g})" for name, w1, spread in parts)
-    yield f"played {result.played:.0%}   charged W1 {result.charged:.3f}   on the paper's bins {result.binned:.3f}"
+    binned = f"{result.binned:.3f}" if result.binnable else "-"
+    yield f"played {result.played:.0%}   charged W1 {result.charged:.3f}   on the paper's bins {binned}"
+    if not result.binnable:
+        yield f"-: the training values of {result.frame.feature.name} lie in one bin of z, which tells no targets apart"
 
 
 @contextmanager

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -13,11 +14,9 @@ from himatch.cli.data import DataOptions
 from himatch.cli.flags import SOURCES, Device, optional
 
 if TYPE_CHECKING:
-    from himatch.data import Split, TrajectoryDataset
+    from himatch.data import Split
     from himatch.methods import Method
     from himatch.policy import Policy
-
-SCORED = 20  # held-out episodes, about
 
 
 @dataclass
@@ -30,6 +29,14 @@ class RunOptions:
     """How many seeds to train, stacked in one batched model."""
     resume: bool = False
     """Continue the run in RUN where it stopped."""
+    start: Annotated[str | None, optional(metavar="RUN")] = None
+    """Go on from the weights of this run, of the same method and model, on other or more data."""
+    start_weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "best"
+    """Which of its weights."""
+    normalizers: Annotated[
+        Literal["keep", "refit"] | None, optional(metavar="keep|refit", help_behavior_hint="(default: keep)")
+    ] = None
+    """With --start: keep that run's normalizers and bins, or fit them on the new data."""
     device: Device = None
     """Where to train; a GPU where there is one."""
     stream: Annotated[bool | None, optional()] = None
@@ -70,9 +77,9 @@ class TrainRun:
 
     def run(self) -> None:
         """Check the settings, then load, then train."""
+        from himatch.api import train_as_planned
         from himatch.data.sources import task_made_for
-        from himatch.policy import load
-        from himatch.training import best_weights, make_plan, train
+        from himatch.training import best_weights, make_plan
 
         method = self.make_method()
         options: dict[str, Any] = {
@@ -83,16 +90,19 @@ class TrainRun:
             "resume": self.settings.resume,
             "device": self.settings.device,
             "trackers": self.settings.track,
+            "start": self.settings.start,
+            "start_weights": self.settings.start_weights,
+            "normalizers": self.settings.normalizers,
             **self.overrides,
         }
         task = self.data.task or task_made_for(self.source)
         plan = make_plan(method, lambda: self._read(options["preset"]), split=self.split, task=task, **options)
-        policy = load(train(plan, stream=self.settings.stream).path)
+        policy = train_as_planned(plan, stream=self.settings.stream)
         matched = getattr(method, "feature", None)
         print(f"{method.name}{f' of {matched}' if matched else ''}, {len(policy.seeds)} seed(s), {self.out}")
         print(f"best weights: {best_weights(policy.run.folder, policy.seeds)}")
-        if policy.held_out is not None:
-            show_score(policy, policy.held_out)
+        show_scores(policy)
+        print(f"what it can match: himatch show {shlex.quote(self.out)}")
 
     def _read(self, preset: str) -> Split:
         """The data, once the settings are known to be right."""
@@ -114,10 +124,14 @@ def default_preset(device: str | None) -> str:
     return "fast" if find_device(device).type == "cuda" else "cpu"
 
 
-def show_score(policy: Policy, held_out: TrajectoryDataset) -> None:
-    """How well some held-out episodes are predicted, and how much of that is due to the conditioning."""
-    score = policy.score(list(held_out[:: max(1, len(held_out) // SCORED)]))
-    errors, ratios = (", ".join(f"{x:.3g}" for x in score[name]) for name in ("action_error", "sensitivity"))
-    print(f"held-out action error: {errors} (mean square, half range = 1)")
+def show_scores(policy: Policy) -> None:
+    """How well logged episodes are predicted, and how much of that is due to the conditioning."""
+    from himatch.evaluation.sensitivity import in_words, sensitivities
+
+    if not (scores := policy.run.scores):
+        return
+    errors = ", ".join(f"{x:.3g}" for x in scores["action_error"])
+    print(f"action error on {scores['episodes']} {scores['on']} episodes: {errors} (mean square, half range = 1)")
     if policy.agent.dims.z:
-        print(f"conditioned on other episodes: {ratios} times that (1 or less: it ignores its conditioning)")
+        ratios = ", ".join(f"{x:.3g} ({in_words(x)})" for x in sensitivities(policy.run))
+        print(f"conditioned on other episodes: {ratios} times that; below 1.05 it ignores its conditioning")

@@ -12,6 +12,7 @@ from himatch._runtime.files import write_json
 from himatch._runtime.tensors import versions
 from himatch.divergences import summarize
 from himatch.errors import TargetError
+from himatch.evaluation.page import evaluation_html
 from himatch.evaluation.result import MatchResult
 from himatch.runs.folder import RunFolder
 from himatch.runs.run import Run
@@ -64,6 +65,9 @@ class Evaluation:
     def __repr__(self) -> str:
         parts = ", ".join(f"{name} {summed['mean']:.3f}" for name, summed in self.summary.items())
         return f"Evaluation({self.folder}, {len(self.results)} targets, mean error: {parts})"
+
+    def _repr_html_(self) -> str:
+        return evaluation_html(self)
 
     def write(self, path: Path | None = None) -> Path:
         """Write ``evaluation.json``, by default into the run folder."""

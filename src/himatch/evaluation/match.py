@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from himatch._runtime.settings import whole
 from himatch.errors import HimatchError, TargetError, note
+from himatch.evaluation.conditioned import Recorder
 from himatch.evaluation.result import MatchResult
+from himatch.evaluation.sensitivity import note_ignored_in_match
 from himatch.methods import Agent
 from himatch.rollout import Conditioning, Player, make_conditioner, roll_out
 from himatch.rollout.checks import check_target, note_outside
@@ -55,6 +57,7 @@ def match_targets(
         raise HimatchError(f"{episodes} episodes of {stack} seed(s) are too many; ask for {MOST // stack} at most")
     each = max(1, AT_ONCE // (stack * episodes))
     frame = run.reference(features[0]).frame
+    note_ignored_in_match(run)
     for target in targets:
         check_target(run, agent.dims, target)
     _note_too_long(targets, np.array([len(checked_values(target, frame)) for target in targets]), run.task)
@@ -103,11 +106,13 @@ def _match(
     starts = replay.seed + np.tile(np.arange(episodes), len(targets))
     player = Player(agent, run.normalizers, conditioner, target_of.shape[1], replay.seed, temperature)
     simulator = simulator_for(run, agent.dims, target_of.size, env, threads)
+    recorder = Recorder(player, range(0, target_of.shape[1], episodes))
     steps = 0
 
     def count(_: int) -> None:
         nonlocal steps
         steps += 1
+        recorder.step()
         report(steps)
 
     try:
@@ -121,6 +126,9 @@ def _match(
         returns = np.array([[trajectory.total_reward for trajectory in row] for row in played])
         for row, reference, nearest in zip(results, references, mixtures, strict=True):
             phi, mixture = reference.frame.feature, nearest[number]
+            fed = None
+            if run.statistic.bins is not None and phi.name == run.feature:
+                fed = recorder.of(number, len(played[0][0]), run.normalizers, run.statistic.bins)
             row.append(
                 MatchResult(
                     target,
@@ -136,6 +144,8 @@ def _match(
                     mixture,
                     reference.support(target).outside,
                     replay,
+                    bool((reference.occupied > 1).any()) or not len(reference.lengths),
+                    fed,
                 )
             )
     return results

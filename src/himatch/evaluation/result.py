@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,19 @@ from himatch._runtime.files import check_picture
 from himatch.divergences import energy_distance
 from himatch.errors import HimatchError
 from himatch.evaluation.distances import binned_w1, charged, exact_w1, marginal_w1
+from himatch.evaluation.page import result_html
 from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms
 from himatch.simulation.replay import Playback, Replay
 from himatch.targets import Frame, Mixture, Target
 from himatch.types import Array, Trajectory
 from himatch.viz.charts import RolloutPicture
+from himatch.viz.course import Course
 from himatch.viz.encoder import check_writable
 from himatch.viz.film import LARGE, Format, clip, film, format_of
-from himatch.viz.match_plot import EpisodeValues, MatchPicture, plot_match
+from himatch.viz.match_plot import EpisodeValues, MatchPicture, match_figure, plot_match
+
+if TYPE_CHECKING:
+    from himatch.viz.match_plot import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +64,10 @@ class MatchResult:
     """Part of the target that lies outside what the training episodes cover."""
     replay: Replay | None = None
     """How the first rollout is played again, to be filmed."""
+    binnable: bool = True
+    """Whether the bins of z tell targets apart; not where all training values lie in one of them."""
+    conditioned: NDArray[np.float64] | None = None
+    """Of the histogram that the first rollout was conditioned on: mean, 10 and 90 % quantile a step, ``(T, 3, d)``."""
 
     def pooled(self, seed: int) -> Array:
         """All feature rows of one seed's rollouts, ``(n, d)``."""
@@ -81,7 +90,9 @@ class MatchResult:
 
     @cached_property
     def binned_per_seed(self) -> NDArray[np.float64]:
-        """The paper's W1, on the bins of z."""
+        """The paper's W1, on the bins of z; not a number where these tell nothing apart."""
+        if not self.binnable:
+            return np.full(len(self.seeds), np.nan)
         return self._of_seeds(lambda rows: binned_w1(rows, self.values, self.frame.bins))
 
     @property
@@ -192,7 +203,7 @@ class MatchResult:
             "w1": self.w1,
             "w1_per_seed": self.w1_per_seed.tolist(),
             "w1_of_each_feature": self.marginal.tolist(),
-            "w1_binned": self.binned,
+            "w1_binned": self.binned if self.binnable else None,
             "played": self.played,
             "w1_charged": self.charged if matched else None,
             "spread": self.spread.tolist(),
@@ -222,6 +233,9 @@ class MatchResult:
             step_histograms(self.frame, self.values, pooled)
             if distributions
             else EpisodeValues(self.wanted, self.reached),
+            Course(self.features[0][0], self.values if self.target.in_time else None, self.conditioned)
+            if distributions
+            else None,
         )
 
     @property
@@ -241,10 +255,24 @@ class MatchResult:
             terminated=self.example.terminated,
         )
 
-    def plot(self, path: str | Path) -> Path:
-        """Draw the target's and the rollouts' histograms over one another."""
+    @overload
+    def plot(self) -> Figure: ...
+
+    @overload
+    def plot(self, path: str | Path) -> Path: ...
+
+    def plot(self, path: str | Path | None = None) -> Path | Figure:
+        """Draw target and rollouts, and below the first rollout over time with what it was conditioned on.
+
+        Into a file where one is named; else the matplotlib figure, which a notebook shows.
+        """
+        if path is None:
+            return match_figure(self.picture)
         check_picture(Path(path))
         return plot_match(self.picture, Path(path))
+
+    def _repr_html_(self) -> str:
+        return result_html(self)
 
     def video(self, path: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Path:
         """Film the first rollout of the first seed beside what it achieves: .mp4 (the extra ``video``), .gif or .webp.

@@ -63,6 +63,10 @@ def bundle(
         if description["task"]["functions"] and (fingerprint := source.fingerprint()) is not None:
             folder.write_fingerprint(fingerprint)
         folder.write_description({**description, "seeds": [choice.seed], "bundled": facts})
+        if scores := source.scores():
+            place = policy.seeds.index(choice.seed)
+            of_seed = {key: [x[place]] for key, x in scores.items() if isinstance(x, list)}
+            folder.write_scores({**scores, **of_seed})
         weights = source.weights(choice.seed)
         halved = {name: tensor.to(torch.float16) for name, tensor in weights.items()}
         folder.write_weights(choice.seed, "best", halved)

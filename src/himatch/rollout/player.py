@@ -70,6 +70,11 @@ class Player:
         """The step that comes next, ``(K, B)``, or ``(1, 1)`` for rollouts in step."""
         return self.context.clock
 
+    @property
+    def latest_z(self) -> Tensor | None:
+        """The z of the latest step, ``(K, B, k)``, as the conditioner gave it; the next step writes over it."""
+        return self._z
+
     def reset(self, rollouts: Some = ALL) -> None:
         """Begin again at step 0."""
         self.context.reset(rollouts)

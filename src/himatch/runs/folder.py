@@ -12,6 +12,7 @@
     seed-0/metrics.jsonl     losses over time
     training.safetensors     what --resume continues from
     evaluation.json          what himatch evaluate found
+    scores.json              action error and sensitivity of every seed on logged episodes
     failed.json              why a training ended before it was done; without run.json beside it there is no run
 
 Files that training writes again and again carry their own checksum, and which run and which file of it they are.
@@ -29,7 +30,7 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 from torch import Tensor
 
-from himatch._runtime.files import add_row, check_target, read_rows, sweep, write_json, write_rows, writing
+from himatch._runtime.files import add_row, check_target, read_json, read_rows, sweep, write_json, write_rows, writing
 from himatch._runtime.seals import RUN_FORMAT, SEAL, check_file, digest, file_facts, read_sealed, sealed
 from himatch._runtime.tensors import read_facts, read_tensors, write_tensors
 from himatch.data import TrajectoryDataset, load_dataset, write_minari
@@ -44,11 +45,12 @@ _HELD_OUT, _TRAINING, _FAILED = "held_out", "training.safetensors", "failed.json
 _FINGERPRINT, _LOCK = "fingerprint.safetensors", ".training.lock"
 _METRICS, _EVALUATION, _CARD = "metrics.jsonl", "evaluation.json", "README.md"
 _TENSORBOARD, _LOSSES, _Z = "tensorboard", "loss.png", ".z.npy"
+_SCORES = "scores.json"
 
 _OWN = ("format", "files", SEAL)  # what of run.json is about the folder, not about the run
 _CONSTANT = (_NORMALIZERS, _EPISODES, _FINGERPRINT, f"{_HELD_OUT}/**/*")  # files that run.json lists, as patterns
 
-PORTABLE = (_RUN, _NORMALIZERS, _EPISODES, _FINGERPRINT, "seed-*/best.safetensors", _EVALUATION, _CARD)
+PORTABLE = (_RUN, _NORMALIZERS, _EPISODES, _FINGERPRINT, "seed-*/best.safetensors", _EVALUATION, _SCORES, _CARD)
 """What a run is on the Hub, as patterns: enough to load and match, none of it code."""
 
 
@@ -235,6 +237,15 @@ class RunFolder:
             self.seed(seed).mkdir(parents=True, exist_ok=True)
             kept = [row for row in self.metrics(seed) if row["step"] <= step] if step else []
             write_rows(self.seed(seed) / _METRICS, kept)
+
+    def scores(self) -> dict[str, Any] | None:
+        """Action error and sensitivity of every seed on logged episodes, where they are known."""
+        path = self.path / _SCORES
+        return read_json(path) if path.is_file() else None
+
+    def write_scores(self, scores: Mapping[str, Any]) -> None:
+        """Keep them."""
+        write_json(self.path / _SCORES, dict(scores))
 
     def add_metrics(self, seed: int, row: dict[str, Any]) -> None:
         """Append a row."""

@@ -147,6 +147,16 @@ class Run:
         """The episodes that were kept out of training, if any."""
         return self.folder.held_out(self.task)
 
+    @cached_property
+    def scores(self) -> dict[str, Any] | None:
+        """Action error and sensitivity of every seed on logged episodes, where the run says."""
+        return self.folder.scores()
+
+    def write_scores(self, scores: dict[str, Any]) -> None:
+        """Keep them."""
+        self.folder.write_scores(scores)
+        self.__dict__["scores"] = scores
+
     @property
     def groups(self) -> tuple[str, ...]:
         """The group of every held-out episode."""

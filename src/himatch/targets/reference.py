@@ -29,6 +29,7 @@ NO_WEIGHT = 1e-9
 FOLLOWED = 0.9  # of an episode that ends early: what comes after leads to its end
 DEADLINES = 20  # times by which parts of a schedule can be due
 TAILS = (0.01, 0.99)  # a feature's spread lies between these quantiles of its training values
+OCCUPIED = 1e-3  # of all training steps: with fewer a bin holds outliers
 WHEN = 20  # of a target in time, the times that are distinguished: less is noise
 
 
@@ -110,6 +111,14 @@ class EpisodeReference:
         low, high = np.quantile(self.values, TAILS, axis=0).astype(np.float64)
         whole = np.ptp(self.values, axis=0).astype(np.float64)
         found: Array64 = np.where(high > low, high - low, np.where(whole > 0, whole, 1.0))
+        return found
+
+    @cached_property
+    @shaped
+    def occupied(self) -> Int[NDArray[np.int64], " d"]:
+        """How many bins of every feature hold a thousandth of the training steps or more: one tells nothing."""
+        steps = np.einsum("edb,e->db", self.histograms, self.lengths.astype(np.float64))
+        found: NDArray[np.int64] = (steps >= max(0.5, OCCUPIED * float(self.lengths.sum()))).sum(axis=1)
         return found
 
     def episode(self, number: int) -> Float[Array, "T d"]:

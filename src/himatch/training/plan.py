@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from himatch._runtime.devices import find_device
@@ -24,7 +26,7 @@ from himatch.methods.normalizers import Normalizers, ZScale
 from himatch.networks.transformer import ModelConfig
 from himatch.runs.description import describe
 from himatch.runs.fingerprint import check_fingerprint, write_fingerprint
-from himatch.runs.folder import RunFolder
+from himatch.runs.folder import RunFolder, Weights
 from himatch.runs.references import write_references
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Feature, feature_names, of_each, resolve_feature
@@ -34,6 +36,7 @@ from himatch.tasks import Task, get_task
 from himatch.training.config import TrainConfig, configure
 from himatch.training.draws import Tasks
 from himatch.training.metrics import check_trackers
+from himatch.training.start import Scales, Start, find_start
 from himatch.types import Array, StepRows
 
 BinRange = Literal["usual", "all"]
@@ -43,6 +46,7 @@ MOST_SEEDS = 2**63  # that PyTorch takes
 VALIDATION_EPISODES = 20  # at most; never more than a twentieth of the training episodes
 SELECTING_EPISODES = 10  # fewer select no checkpoint: the one they prefer may hardly use its conditioning yet
 REFERENCE_STEPS = 10_000_000  # of the episodes that a run keeps for its targets, at most
+MOST_LABELS = 100  # that a run keeps; with more they are numbers of episodes rather than labels
 VALIDATED, LATEST = "lowest validation loss", "the last ones"  # what selects the best weights
 OF_STEPS = ("horizon", "action_low", "action_high")  # what of a task decides how a step is read
 
@@ -71,6 +75,8 @@ class Plan:
     bin_range: BinRange = "usual"
     continued: bool = False
     """Whether a run is gone on with; else one begins."""
+    start: Start | None = None
+    """The run whose weights are the first ones, if any."""
 
     @property
     def spec(self) -> BatchSpec:
@@ -121,6 +127,8 @@ class Plan:
         if z is not None:
             scale = self.method.z_scale(z, self.statistic, self.trained_on.lengths, self.dims.horizon)
         fitted = Normalizers.fit(self.split.train, scale, rewarded=self.spec.tasks)
+        if self.start is not None and self.start.keeps:
+            return self.start.normalizers(fitted, self.split.train)
         if still := fitted.state_std.isinf().nonzero().flatten().tolist():
             called = self.split.train.observation_names or tuple(f"obs[{i}]" for i in range(self.dims.observation))
             names = ", ".join(called[i] for i in still)
@@ -132,14 +140,21 @@ class Plan:
     def describe(self) -> dict[str, Any]:
         """The description of the run."""
         train = asdict(self.config)
-        return describe(
+        found = describe(
             self.method, self.model, train, self.dims, self.seeds, self.selection, self.statistic, self.split
         )
+        if labels := _labels(self.split.train.labels):
+            found["data"]["labels"] = labels
+        if self.start is not None:
+            found["start"] = dict(self.start.record)
+        return found
 
     def write(self, normalizers: Normalizers) -> None:
         """Write what does not change during training; the description last."""
         self._note_extremes()
         references = self._references()
+        if self.statistic.binned:
+            note_few_bins(references[0])
         write_references(self.folder, references)
         write_fingerprint(self.folder, self.split.train, [one.frame.feature.name for one in references])
         self.folder.write_normalizers(normalizers.tensors())
@@ -191,13 +206,21 @@ def make_plan(
     split: str | None = None,
     task: str | Task | None = None,
     bin_range: BinRange = "usual",
+    start: str | Path | None = None,
+    start_weights: Weights = "best",
+    normalizers: Scales | None = None,
     **overrides: Any,
 ) -> Plan:
     """Plan a training. Settings that cannot be are refused before ``read`` is called for the data.
 
-    ``split`` and ``task`` are only checked here: what they say is in what ``read`` returns.
+    ``split`` and ``task`` are only checked here: what they say is in what ``read`` returns. With ``start`` the model is
+    that run's, and the preset is one of training alone.
     """
     check_method(method)
+    folder = RunFolder(out)
+    started = find_start(folder, start, start_weights, normalizers, resume=resume)
+    if started is not None:
+        overrides = {**started.model, **{name: value for name, value in overrides.items() if value is not None}}
     model, config = configure(preset, method, **overrides)
     first, count = whole("seed", seed), whole("seeds", seeds)
     if count < 1 or first < 0:
@@ -211,11 +234,12 @@ def make_plan(
         check_split(split)
     if task is not None:
         method.statistic(get_task(task))  # which refuses a feature that the task does not have
-    folder = RunFolder(out)
+    if started is not None and not folder.begun:
+        started.check(method, model, numbers)
     folder.check_free(resume=resume)
     if bin_range not in BIN_RANGES:
         raise HimatchError(f"bin_range is {' or '.join(BIN_RANGES)}, got {bin_range!r}")
-    return _with_data(method, read(), model, config, numbers, where, names, folder, bin_range)
+    return _with_data(method, read(), model, config, numbers, where, names, folder, bin_range, started)
 
 
 def _with_data(
@@ -228,6 +252,7 @@ def _with_data(
     trackers: tuple[str, ...],
     folder: RunFolder,
     bin_range: BinRange,
+    start: Start | None = None,
 ) -> Plan:
     """Compare a run that is resumed with the data, fit the statistic and set a validation slice aside."""
     everything = split.train
@@ -243,31 +268,45 @@ def _with_data(
         )
     if method.batch_spec(model.context, everything.action_width).tasks:
         _check_tasks(method, everything)
-    statistic = method.statistic(everything.task)
-    statistic = (statistic if bin_range == "usual" else statistic.from_minimum_to_maximum()).fit(everything)
+    fresh = method.statistic(everything.task)
+    if bin_range == "all":
+        fresh = fresh.from_minimum_to_maximum()
+    if start is None:
+        statistic = fresh.fit(everything)
+    else:
+        start.check_data(everything)
+        statistic = start.statistic(everything.task, fresh, everything)
     trained_on, validation = everything, everything[:0]
     chosen = min(VALIDATION_EPISODES, len(everything) // 20)
     if chosen:
         trained_on, validation = random_split(everything, chosen / len(everything))
-    horizon = max(everything.task.horizon, int(everything.lengths.max()))
+    horizon = max(everything.task.horizon, int(everything.lengths.max())) if start is None else start.horizon
     z = statistic.width_on(everything[0])
     dims = Dims(everything.observation_width, everything.action_width, z, horizon)
-    return Plan(
-        method,
-        model,
-        config,
-        seeds,
-        device,
-        trackers,
-        folder,
-        split,
-        trained_on,
-        validation,
-        statistic,
-        dims,
-        bin_range,
-        continued,
-    )
+    parts = (split, trained_on, validation, statistic, dims, bin_range, continued, start)
+    return Plan(method, model, config, seeds, device, trackers, folder, *parts)
+
+
+def _labels(labels: Sequence[str | None]) -> dict[str, dict[str, int]]:
+    """How many training episodes have each label, and which is the first; nothing where nearly every one differs."""
+    counts = Counter(label for label in labels if label is not None)
+    if len(counts) > MOST_LABELS:
+        return {}
+    return {str(name): {"episodes": count, "example": labels.index(name)} for name, count in counts.items()}
+
+
+def note_few_bins(reference: EpisodeReference) -> None:
+    """Warn before hours are spent: a histogram with all data in one bin or two hardly tells targets apart."""
+    bins, names = reference.frame.bins, reference.frame.feature.names(reference.frame.bins.dimensions)
+    for d, (name, used, values) in enumerate(zip(names, reference.occupied.tolist(), reference.values.T, strict=True)):
+        # A constant feature is warned of where the statistic is fitted; one of two values needs no more than two bins.
+        if used <= 2 < len(np.unique(values)):
+            low, high = np.quantile(values, (0.01, 0.99))
+            note(
+                f"the training data of {name} occupies {used} of {bins.count} bins: 98 % of it lies from {low:.4g} to "
+                f"{high:.4g}, and the bins span {bins.low[d]:.4g} to {bins.high[d]:.4g}, so a histogram hardly tells "
+                "targets apart; mend or cut the outliers, or match another feature"
+            )
 
 
 def check_same(

@@ -47,6 +47,8 @@ def _train(plan: Plan, stream: bool | None, quiet: bool) -> RunFolder:
         with folder.attempt(), seeded(plan.seeds[0], device), plan.relabelled() as (z, validation_z):
             agent = plan.method.build(plan.model, plan.dims, plan.seeds).to(device)
             state = folder.training_state()
+            if plan.start is not None and state is None:
+                plan.start.load_into(agent)
             folder.clear()
             normalizers = plan.normalizers(z)
             if folder.begun:  # another machine may round what it fits differently
@@ -81,15 +83,16 @@ def _train(plan: Plan, stream: bool | None, quiet: bool) -> RunFolder:
 def _resume(plan: Plan, agent: Agent, state: dict[str, Tensor] | None) -> tuple[int, Clock]:
     """The stage to train first and the seconds trained before; parts that earlier stages trained are frozen.
 
-    Their weights come with those of the stage that was reached, which its checkpoint restores.
+    Their weights come with those of the stage that was reached, which its checkpoint restores, or with those of the run
+    that was started from: of that, the policy alone is trained on.
     """
-    if state is None:
+    if state is None and plan.start is None:
         return 0, Clock()
-    reached = int(state["stage"])
+    reached = len(plan.stages) - 1 if state is None else int(state["stage"])
     for stage in plan.stages[:reached]:
         if stage.part is not None:
             agent.freeze(stage.part)
-    return reached, Clock(float(state["seconds"]))
+    return reached, Clock() if state is None else Clock(float(state["seconds"]))
 
 
 def _run_stage(

@@ -10,10 +10,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.viz.style import FILE, ROLLOUT, TARGET, BinShares, blank, rollout_line, save, style, target_area
+from himatch.viz.course import Course
+from himatch.viz.style import (
+    FILE,
+    ROLLOUT,
+    TARGET,
+    BinShares,
+    notebook_figure,
+    rollout_line,
+    save,
+    style,
+    target_area,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Figure
 
 LONGEST = 60  # characters of a title
 
@@ -71,21 +83,32 @@ class MatchPicture:
     """What each dimension is called."""
     seeds: Sequence[int]
     values: StepHistograms | EpisodeValues
+    course: Course | None = None
+    """The first rollout over time."""
 
 
 def plot_match(picture: MatchPicture, path: Path) -> Path:
-    """One panel for each feature dimension."""
-    dimensions = picture.values.dimensions
+    """The same as a file."""
+    return save(match_figure(picture), path)
+
+
+def match_figure(picture: MatchPicture) -> Figure:
+    """One panel for each feature dimension, and below it the feature over time."""
+    dimensions, rows = picture.values.dimensions, 1 if picture.course is None else 2
     with style(FILE):
-        figure = blank(5.2 * dimensions, 3.4)
-        axes = np.atleast_1d(figure.subplots(1, dimensions))
+        figure = notebook_figure(5.2 * dimensions, 3.4 if rows == 1 else 5.9)
+        axes, *below = figure.subplots(rows, dimensions, squeeze=False)
         for d, axis in enumerate(axes):
             picture.values.draw(axis, d, picture.seeds)
             axis.set_xlabel(picture.names[d])
+        if picture.course is not None:
+            for d, axis in enumerate(below[0]):
+                picture.course.draw(axis, d, picture.names[d])
+            below[0][-1].legend(fontsize=8)
         name = picture.target if len(picture.target) <= LONGEST else f"{picture.target[: LONGEST - 3]}..."
         axes[0].set_title(f"{name}\n{picture.score}", loc="left", fontsize=10)
         axes[-1].legend()
-        return save(figure, path)
+    return figure
 
 
 def _named(seeds: Sequence[int]) -> list[tuple[str, str]]:

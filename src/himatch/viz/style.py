@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +97,19 @@ def blank(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure  # no pyplot, so no display and no global state
 
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def notebook_figure(width: float, height: float) -> Figure:
+    """The same, and a notebook shows it: figures that pyplot did not make have no picture of their own there."""
+    figure = blank(width, height)
+    figure._repr_png_ = partial(_png, figure)  # type: ignore[attr-defined]
+    return figure
+
+
+def _png(figure: Figure) -> bytes:
+    stream = BytesIO()
+    figure.savefig(stream, format="png", dpi=DPI)
+    return stream.getvalue()
 
 
 def save(figure: Figure, path: Path) -> Path:

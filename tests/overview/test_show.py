@@ -1,0 +1,111 @@
+"""``himatch show``: every method says what it can match, in targets that parse and that the data covers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import Run, assert_refused
+
+import himatch as hm
+from himatch.overview import Overview
+from himatch.overview.text import blocks
+
+TINY = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "batch_size": 8, "quiet": True}
+LEARNED = {"m": 2, "target_window": 4, "look_ahead": 3}
+METHODS: dict[str, hm.methods.Method] = {
+    "bc": hm.BC(),
+    "dt": hm.DT(),
+    "cdt": hm.CDT("x_velocity"),
+    "two features": hm.CDT("x_velocity,z_velocity", bins=5),
+    "moments": hm.MomentsDT("x_velocity"),
+    "goal": hm.GoalDT("height"),
+    "goal of states": hm.GoalDT(),
+    "bdt": hm.BDT(**LEARNED),
+    "meta-bc": hm.MetaBC(m=3, encoder=(16,), tasks=3, context_steps=4, pretrain_steps=2),
+}
+
+
+@pytest.fixture
+def trained(name: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> hm.Policy:
+    return hm.train(METHODS[name], hopper, out=tmp_path / "run", split="paper", seeds=2, **TINY)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_says_what_it_can_match(name: str, trained: hm.Policy) -> None:
+    shown = trained.show()
+    assert isinstance(shown, Overview)
+    assert shown.targets
+    for suggestion in shown.targets:
+        target = trained.target(suggestion.target)
+        if suggestion.outside is not None:
+            found = trained.reference().support(target)
+            assert suggestion.outside == found.outside
+            if not suggestion.target.startswith("heldout"):
+                assert found.outside < 0.4  # so few steps leave holes in the bins
+    assert json.loads(json.dumps(shown.as_json(), allow_nan=False))["seeds"] == [0, 1]
+    text = repr(shown)
+    for said in (trained.method.name, "hopper", "next: himatch match", "observations (11)", "obs[5] x_velocity"):
+        assert said in text
+    assert "<table>" in trained._repr_html_()
+    if name == "bc":
+        assert shown.conditionings == {}
+        assert "not conditioned" in text
+    else:
+        assert shown.sensitivity is not None
+        assert len(shown.sensitivity) == 2
+
+
+def test_what_the_data_covers_is_in_numbers(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    shown = hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", **TINY).show()
+    values = np.concatenate([episode.observations[:, 5] for episode in hopper])
+    (covered,) = shown.covered
+    assert (covered.low, covered.high) == (pytest.approx(values.min()), pytest.approx(values.max()))
+    assert covered.quantiles["25"] == pytest.approx(np.quantile(values, 0.25), rel=1e-5)
+    assert sum(covered.histogram) == pytest.approx(1.0)
+    assert shown.conditionings.keys() == {"nominal", "remaining", "planned"}
+    assert {suggestion.what for suggestion in shown.targets} >= {"slow", "middle", "fast", "slow, then fast"}
+    assert all(suggestion.mixture is not None for suggestion in shown.targets)
+
+
+def test_returns_are_those_that_episodes_had(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    shown = hm.train(hm.DT(), hopper, out=tmp_path / "run", **TINY).show()
+    wanted = [float(s.target.removeprefix("return(").removesuffix(")")) for s in shown.targets]
+    assert wanted == sorted(wanted)
+    assert wanted[-1] == pytest.approx(hopper.returns.max(), rel=0.01)
+    assert all(s.outside == 0 for s in shown.targets)
+
+
+def test_labels_come_with_a_target_each(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    named = [
+        hm.Trajectory(e.observations, e.actions, e.rewards, e.final_observation, e.terminated, label)
+        for e, label in zip(hopper, ["walk", "hop"] * 10, strict=True)
+    ]
+    shown = hm.train(hm.CDT("x_velocity"), hm.load_dataset(named, "hopper"), out=tmp_path / "run", **TINY).show()
+    assert [(label.name, label.episodes, label.where) for label in shown.labels] == [
+        ("walk", 10, "training"),
+        ("hop", 10, "training"),
+    ]
+    mean = named[1].observations[:, 5].mean()
+    assert shown.labels[1].target is not None
+    assert shown.labels[1].target.startswith(f"normal({mean:.3g},")
+
+
+def test_the_command_shows_a_bundled_model(run: Run) -> None:
+    code, out, err = run("show", "hopper-cdt")
+    assert (code, err) == (0, "")
+    assert "cdt of x_velocity on hopper, seed 1, 30,000 steps" in out
+    assert 'next: himatch match hopper-cdt --target "normal(' in out
+    code, out, _ = run("show", "hopper-cdt", "--json")
+    assert json.loads(out)["data"]["episodes"] == 1990
+    assert_refused(run("show", "nowhere"), "nowhere is not a run folder")
+
+
+def test_a_policy_is_one_line(run: Run) -> None:
+    assert repr(hm.load("hopper-cdt")).startswith("Policy(cdt of x_velocity on hopper, 1 seed, ")
+
+
+def test_a_histogram_in_blocks() -> None:
+    assert blocks([0.0, 0.5, 1.0]) == " ▅█"
