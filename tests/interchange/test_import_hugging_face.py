@@ -127,6 +127,8 @@ def test_a_context_that_nobody_states(theirs: Path, tmp_path: Path) -> None:
 def test_the_episodes_it_was_trained_on_say_the_rest(theirs: Path, tmp_path: Path) -> None:
     data = hm.load_dataset(fallen_hoppers(range(4)), "hopper")
     policy = hm.import_hugging_face(theirs, tmp_path / "run", data=data)
+    assert policy.normalizers.state_high is not None
+    np.testing.assert_array_equal(policy.normalizers.state_high, data.observations.max(axis=0))
     np.testing.assert_allclose(policy.normalizers.state_mean, data.observations.mean(0, dtype=np.float64), atol=1e-6)
     np.testing.assert_allclose(policy.normalizers.state_std, data.observations.std(0, dtype=np.float64), atol=1e-6)
     assert policy.task.name == "hopper"

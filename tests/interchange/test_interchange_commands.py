@@ -12,6 +12,7 @@ from local_hub import LocalHub
 from untrained import fallen_hoppers
 
 import himatch as hm
+from himatch.deployed import ExportedTargets
 from himatch.models import model_names
 
 SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}
@@ -36,6 +37,20 @@ def test_export_prints_the_largest_difference(trained: Path, run: Run) -> None:
     assert "cdt for hopper, seed 1, written to" in out
     assert "onnxruntime against himatch: largest difference" in out
     assert "on the run's own episodes" in out
+
+
+def test_export_with_targets_and_limits(trained: Path, run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    wanted = ("--target", "normal(0.5,0.3)", "--target", "point(0.2)", "--clamp", "--margin", 0.2)
+    code, out, err = run("export", trained, *wanted, "--out", tmp_path / "policy.onnx")
+    assert (code, err) == (0, "")
+    assert f"z of 2 target(s) written to {tmp_path / 'policy.z.npz'}" in out
+    about = ExportedTargets(tmp_path / "policy.z.npz", "point(0.2)", "planned").about
+    assert about["targets"] == ["normal(0.5,0.3)", "point(0.2)"]
+    assert (about["limits"]["margin"], about["limits"]["clamped"]) == (0.2, True)
+    code, _, err = run("export", trained, "--target", "normal(0.5", "--out", tmp_path / "other.onnx")
+    assert (code, "character" in err) == (2, True)
+    assert not (tmp_path / "other.onnx").exists()
 
 
 def test_a_run_goes_to_the_hub_and_comes_back(trained: Path, run: Run, hub: LocalHub, tmp_path: Path) -> None:

@@ -137,7 +137,9 @@ def _write_run(
     # Actions go in and out as they are: tanh ends at -1 and 1, whatever the task's range.
     ones = torch.ones(dims.action)
     mean, std = (torch.tensor(values, dtype=torch.float32) for values in (settings.state_mean, settings.state_std))
-    folder.write_normalizers(Normalizers(mean, std, 0 * ones, ones).tensors())
+    seen = None if data is None else Normalizers.fit(data)  # whose range is known even where the moments are given
+    low, high = (None, None) if seen is None else (seen.state_low, seen.state_high)
+    folder.write_normalizers(Normalizers(mean, std, 0 * ones, ones, state_low=low, state_high=high).tensors())
     write_references(folder, [_reference(statistic, settings, data)])
     description = {
         "method": method_spec(method),
