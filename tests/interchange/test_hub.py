@@ -50,7 +50,7 @@ def test_what_is_loaded_is_what_was_pushed(trained: Path, hub: LocalHub, hopper:
 
 
 def test_only_what_loading_needs_travels(trained: Path, hub: LocalHub) -> None:
-    wanted = {"README.md", "episodes.safetensors", "normalizers.safetensors", "run.json"}
+    wanted = {"README.md", "episodes.safetensors", "normalizers.safetensors", "run.json", "scores.json"}
     wanted |= {f"seed-{seed}/best.safetensors" for seed in (0, 1)}
     hm.push(trained, NAME)
     assert set(hub.files("somebody/hopper-cdt")) == wanted | {".gitattributes"}

@@ -76,7 +76,7 @@ def test_a_loss_that_is_not_finite_stops_training(
     assert policy.held_out is None
     assert {path.name for path in run.iterdir()} == {
         *("run.json", "normalizers.safetensors", "episodes.safetensors", "fingerprint.safetensors", "seed-0"),
-        *("training.safetensors", "loss.png"),
+        *("training.safetensors", "loss.png", "scores.json"),
     }
 
 

@@ -67,8 +67,8 @@ def note_ignored(run: Run) -> None:
         return
     causes = likely_causes(run)
     note(
-        f"THIS POLICY IGNORES ITS CONDITIONING: {_of_seeds(found)} (1 is none at all), so all targets lead to the same "
-        f"behaviour. {' '.join(f'({number}) {cause}' for number, cause in enumerate(causes, 1))}"
+        f"THIS POLICY IGNORES ITS CONDITIONING: {_of_seeds(found)} (1 is none at all), so all targets lead to much the "
+        f"same behaviour. {' '.join(f'({number}) {cause}' for number, cause in enumerate(causes, 1))}"
     )
 
 

@@ -60,7 +60,8 @@ def _covered(shown: Overview) -> Iterator[str]:
         yield "what the data covers"
     for part in shown.covered[:MOST]:
         yield f"  {part.name}   {part.range[0]:.4g} {blocks(part.histogram)} {part.range[1]:.4g}"
-        yield "    " + "   ".join(f"{q}%: {x:.3g}" for q, x in part.quantiles.items())
+        numbers = {"min": part.low, **{f"{q}%": x for q, x in part.quantiles.items()}, "max": part.high}
+        yield "    " + "   ".join(f"{name}: {x:.3g}" for name, x in numbers.items())
     yield from _more(shown.covered, "dimensions")
 
 
