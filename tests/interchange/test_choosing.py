@@ -168,7 +168,7 @@ def test_methods_that_imitate_are_judged_by_their_loss(trained: Path, run: Run, 
     assert f"seed 1 out of 3, chosen by {rule} (0: 0.4, 1: 0.2, 2: 0.3)\n" in printed
     losses = copy / "seed-2" / "metrics.jsonl"
     losses.write_text("[1]\n")
-    with pytest.raises(HimatchError, match=r"bdt, metrics of seed 2: cannot be read"):
+    with pytest.raises(HimatchError, match=r"seed-2/metrics.jsonl: line 1 is damaged"):
         bundle(copy, tmp_path / "other")
     losses.unlink()
     with pytest.raises(HimatchError, match=r"bdt holds no losses of seed 2.*name a seed \(--seed\)"):
