@@ -88,3 +88,11 @@ def test_a_sample_of_very_many_rows_stays_small_and_shows_all_of_them(monkeypatc
     assert np.ptp(np.diff(sample.rows[:, 0])) <= 0.6 * np.diff(sample.rows[:, 0]).mean()  # evenly spread
     assert sample.rows[0] < 200
     assert sample.rows[-1] > 9_800
+
+
+def test_a_robot_that_falls_over_is_rare_and_not_a_fault() -> None:
+    """It turns through everything between; a reading that nothing leads to is a fault."""
+    pitch = np.concatenate([RNG.normal(0, 0.1, 70_000), np.linspace(0.3, 6.3, 300)])
+    low, high = fences(pitch[:, None])
+    assert (low[0], high[0]) == (pitch.min(), pitch.max())
+    assert fences(np.append(pitch, 60.0)[:, None])[1][0] == pitch.max()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from himatch.data.packed import BLOCK
-from himatch.statistics.fences import bounds, sample_rows
+from himatch.statistics.fences import Fences, sample_rows
 from himatch.types import Array
 
 if TYPE_CHECKING:
@@ -61,7 +61,12 @@ def find_extremes(dataset: TrajectoryDataset) -> tuple[Extremes, ...]:
 def _extremes_of(dataset: TrajectoryDataset, name: str, array: Array) -> list[Extremes]:
     ends, shifts = np.cumsum(dataset.lengths), dataset.shifts
     rows = sample_rows(dataset.steps)
-    below, above = bounds(array[rows + shifts[np.searchsorted(ends, rows, side="right")]])
+    fences = Fences(array[rows + shifts[np.searchsorted(ends, rows, side="right")]])
+    for block in dataset.blocks(array, BLOCK):
+        fences.add(block)
+    below, above = fences.bounds
+    if not np.isfinite([below, above]).any():
+        return []
     width = array.shape[1]
     counts, first = np.zeros(width, dtype=np.int64), [list[tuple[int, float]]() for _ in range(width)]
     low, high = np.full(width, np.inf), np.full(width, -np.inf)

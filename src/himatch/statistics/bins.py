@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.errors import DataError, HimatchError
-from himatch.statistics.fences import Sample, bounds
+from himatch.statistics.fences import Fences, Sample
 
 PAPER_BINS = 31  # Table dt_hyper
 _FARTHEST = 2.0**62  # cells from the range; further than that, integers end
@@ -48,6 +48,8 @@ class Bins:
         ``fenced`` leaves out episodes with an extreme value (:mod:`himatch.statistics.fences`): one bad reading would
         put all others into a single bin. Where no value is extreme the bins are the same.
         """
+        if fenced and isinstance(features, Iterator):
+            features = list(features)  # they may be looked at twice
         lows: list[NDArray[np.floating]] = []
         highs: list[NDArray[np.floating]] = []
         sample = Sample()
@@ -66,8 +68,12 @@ class Bins:
         least, most = np.array(lows, dtype=np.float64), np.array(highs, dtype=np.float64)
         low, high = least.min(axis=0), most.max(axis=0)
         if fenced:
-            below, above = bounds(sample.rows)
-            low, high = _inside(low, least, below), -_inside(-high, -most, -above)
+            fences = Fences(sample.rows)
+            if (low < fences.low).any() or (high > fences.high).any():
+                for phi in features:
+                    fences.add(phi)
+                below, above = fences.bounds
+                low, high = _inside(low, least, below), -_inside(-high, -most, -above)
         # A constant feature still needs a range; the same convention as numpy.histogram. The width also has to
         # survive rounding where the constant is huge.
         slack = np.where(high - low > np.spacing(np.abs(high)) * count, 0.0, np.maximum(0.5, np.abs(high) * 1e-6))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from himatch._runtime.shapes import Array64, Float, shaped
 
 OUTER, REACH = 0.005, 3.0  # a fence is so many spans of the values between the outer parts beyond them
+ALONE = 1.0  # spans between a value beyond a fence and the next one; nearer ones are rare, not wrong
 SENTINELS, GAP = 0.05, 10.0  # at most this part of the values, so many ranges of the others away from them
 FEWEST = 20  # of fewer values none is unusual
 SAMPLE, RUN = 200_000, 1000  # values that quantiles are estimated from, in runs that lie together in a file
@@ -21,7 +22,9 @@ Rows = NDArray[np.int64]
 @shaped
 def fences(values: Float[NDArray[np.floating], "n d"]) -> tuple[Float[Array64, " d"], Float[Array64, " d"]]:
     """The smallest and the largest value of each column that are not extreme: minimum and maximum where none is."""
-    low, high = bounds(values[sample_rows(len(values))])
+    found = Fences(values[sample_rows(len(values))])
+    found.add(values)
+    low, high = found.bounds
     inside = (values >= low) & (values <= high)
     return (
         np.where(inside, values, np.inf).min(axis=0).astype(np.float64),
@@ -29,12 +32,51 @@ def fences(values: Float[NDArray[np.floating], "n d"]) -> tuple[Float[Array64, "
     )
 
 
-@shaped
-def bounds(sample: Float[NDArray[np.floating], "n d"]) -> tuple[Float[Array64, " d"], Float[Array64, " d"]]:
-    """Beyond which numbers a value of each column is extreme; infinite where none would be."""
-    found = [_column_bounds(np.sort(np.ascontiguousarray(column)).astype(np.float64)) for column in sample.T]
-    low, high = np.array(found, dtype=np.float64).reshape(-1, 2).T
-    return low, high
+class Fences:
+    """Beyond which numbers the values of each column are extreme, from a sample of them and then from all.
+
+    A sample tells which values are unusual. Whether they are faults, all values tell: a robot that falls over moves
+    through everything between, and a bad reading is alone.
+    """
+
+    def __init__(self, sample: Float[NDArray[np.floating], "n d"]) -> None:
+        found = [_column_bounds(np.sort(column.astype(np.float64))) for column in sample.T]
+        self.low, self.high, self.span = np.array(found, dtype=np.float64).reshape(-1, 3).T
+        self._least, self._most = np.full(len(found), np.inf), np.full(len(found), -np.inf)
+        self._below: list[list[Array64]] = [[] for _ in found]
+        self._above: list[list[Array64]] = [[] for _ in found]
+
+    def add(self, rows: Float[NDArray[np.floating], "n d"]) -> None:
+        """Look at some of all the values."""
+        below, above = rows < self.low, rows > self.high
+        outside = below | above
+        if not outside.any():
+            self._least, self._most = (
+                np.minimum(self._least, rows.min(axis=0)),
+                np.maximum(self._most, rows.max(axis=0)),
+            )
+            return
+        self._least = np.minimum(self._least, np.where(outside, np.inf, rows).min(axis=0))
+        self._most = np.maximum(self._most, np.where(outside, -np.inf, rows).max(axis=0))
+        for side, far in ((self._below, below), (self._above, above)):
+            for column in np.flatnonzero(far.any(axis=0)):
+                side[column].append(np.unique(rows[far[:, column], column].astype(np.float64)))
+
+    @property
+    def bounds(self) -> tuple[Float[Array64, " d"], Float[Array64, " d"]]:
+        """Beyond which numbers a value is extreme; infinite where none is."""
+        columns = range(len(self.span))
+        low = [-_alone([-x for x in self._below[i]], -self._least[i], self.span[i]) for i in columns]
+        return np.array(low), np.array([_alone(self._above[i], self._most[i], self.span[i]) for i in columns])
+
+
+def _alone(far: list[Array64], last: float, span: float) -> float:
+    """Where the first gap ends that parts far values from the last of the others; infinite where there is none."""
+    if not far:
+        return np.inf
+    values = np.concatenate([[last], np.sort(np.concatenate(far))])
+    gaps = np.flatnonzero(np.diff(values) > ALONE * span)
+    return np.inf if not len(gaps) else float(values[gaps[0]] + values[gaps[0] + 1]) / 2
 
 
 def sample_rows(count: int) -> Rows:
@@ -69,10 +111,10 @@ class Sample:
         return np.concatenate(self._parts)
 
 
-def _column_bounds(ordered: Array64) -> tuple[float, float]:
-    """The bounds of one column, whose values are sorted."""
+def _column_bounds(ordered: Array64) -> tuple[float, float, float]:
+    """The bounds of one column, whose values are sorted, and the span of the usual ones."""
     if len(ordered) < FEWEST:
-        return -np.inf, np.inf
+        return -np.inf, np.inf, 0.0
     first, last = _without_sentinels(ordered)
     usual = ordered[first:last]
     rest = usual[len(usual) // 2]
@@ -80,14 +122,14 @@ def _column_bounds(ordered: Array64) -> tuple[float, float]:
     if 2 * len(others) >= len(usual):
         outer = max(1, int(OUTER * len(usual)))  # at least one on each side: of few values an outlier is an outer one
         low, high = usual[outer], usual[-1 - outer]
-        return low - REACH * (high - low), high + REACH * (high - low)
+        return low - REACH * (high - low), high + REACH * (high - low), high - low
     # Most are the same, as of a contact sensor, and the rare values are what it tells. Only among these is one odd.
-    low, high = _column_bounds(others)
+    low, high, span = _column_bounds(others)
     if first > 0 and low == -np.inf:  # without a span of the others, a sentinel is what lies across its gap
         low = (ordered[first - 1] + usual[0]) / 2
     if last < len(ordered) and high == np.inf:
         high = (ordered[last] + usual[-1]) / 2
-    return min(low, rest), max(high, rest)
+    return min(low, rest), max(high, rest), span
 
 
 def _without_sentinels(ordered: Array64) -> tuple[int, int]:

@@ -143,11 +143,26 @@ class Stack:
         return np.concatenate([part(trajectory) for part in self.parts], axis=1)
 
 
-def of_each(feature: Feature, episodes: Iterable[Trajectory]) -> Iterator[Array]:
-    """The feature of every episode; where it is no number, the episode is named."""
-    for number, episode in enumerate(episodes):
-        try:
-            phi = feature(episode)
-        except NotFiniteError as reason:
-            raise DataError(f"{reason} of episode {number}") from reason
-        yield phi
+@dataclass(frozen=True)
+class OfEach:
+    """The feature of every episode, computed anew each time it is asked for; where it is no number, that is named."""
+
+    feature: Feature
+    episodes: Iterable[Trajectory]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.episodes, Iterator):  # which gives them only once
+            object.__setattr__(self, "episodes", list(self.episodes))
+
+    def __iter__(self) -> Iterator[Array]:
+        for number, episode in enumerate(self.episodes):
+            try:
+                phi = self.feature(episode)
+            except NotFiniteError as reason:
+                raise DataError(f"{reason} of episode {number}") from reason
+            yield phi
+
+
+def of_each(feature: Feature, episodes: Iterable[Trajectory]) -> OfEach:
+    """The feature of every episode."""
+    return OfEach(feature, episodes)
