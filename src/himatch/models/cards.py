@@ -27,6 +27,8 @@ class ModelCard:
     feature: str
     w1: dict[str, float]
     mixture: dict[str, float]
+    played: float
+    """The part of the targets' steps that rollouts lasted."""
     targets: int
     episodes: int
     data: str
@@ -71,6 +73,7 @@ def read_card(folder: Path) -> ModelCard:
         feature=entry(found, str, where, "feature"),
         w1={group: entry(found, float, where, "summary", group, "mean") for group in mixtures},
         mixture={group: sum(values) / len(values) if values else math.nan for group, values in mixtures.items()},
+        played=sum(entry(found, float, where, "targets", i, "played") for i in range(len(targets))) / len(targets),
         targets=len(targets),
         episodes=entry(found, int, where, "targets", 0, "episodes"),
         data=entry(run, str, where, "data", "source"),
@@ -98,13 +101,14 @@ def markdown(cards: list[ModelCard]) -> str:
     groups = list(dict.fromkeys(group for card in cards for group in card.w1))
     columns = " | ".join(f"W1, {group}" for group in groups)
     lines = [
-        f"| model | method | scored on | {columns} | mixture | training data (sha256) | MB |",
-        "|---" * (len(groups) + 6) + "|",
+        f"| model | method | scored on | {columns} | played | mixture | training data (sha256) | MB |",
+        "|---" * (len(groups) + 7) + "|",
     ]
     for card in cards:
         scores = " | ".join(f"{card.w1[group]:.3f}" if group in card.w1 else "" for group in groups)
         lines.append(
-            f"| `{card.name}` | {card.method} | {card.feature} | {scores} | {card.mixture['total']:.3f} | "
+            f"| `{card.name}` | {card.method} | {card.feature} | {scores} | {card.played:.0%} | "
+            f"{card.mixture['total']:.3f} | "
             f"{card.data}, {card.data_episodes:,} episodes ({card.data_hash[:12]}) | {card.size / 1e6:.1f} |"
         )
     commands = "\n".join(card.command.replace("--out RUN", f"--out runs/{card.name}") for card in cards)
