@@ -9,6 +9,8 @@ A fence says what a block is: ``python`` is executed, ``bash`` runs the himatch 
     The commands are read by the real parser, and names and settings in them are looked up, but they are not run.
 ``<!-- tested with: train --steps 20; match --episodes 2 -->``
     Options that those commands get when the page is tested; ``steps=20`` replaces a keyword argument of Python.
+``<!-- refused: what is wrong -->``
+    The command ends with exit code 2: the page shows what happens to bad input.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from himatch.tasks import registry
 
 ROOT = Path(__file__).parent.parent
 LANGUAGES = ("python", "bash", "text", "toml", "json")
-NOTES = ("file", "parsed only", "tested with")
+NOTES = ("file", "parsed only", "tested with", "refused")
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,9 @@ def run_command(words: list[str], block: Block, *, tested: bool) -> None:
             return
         with as_a_process(), pytest.raises(SystemExit) as stopped:
             main(arguments)
-        assert not stopped.value.code, f"{block.place}: himatch {shlex.join(arguments)} ended with {stopped.value.code}"
+        wanted = 2 if "refused" in block.notes else 0
+        code = stopped.value.code or 0
+        assert code == wanted, f"{block.place}: himatch {shlex.join(arguments)} ended with {code}"
 
 
 def _check_extras(wanted: list[str], block: Block) -> None:

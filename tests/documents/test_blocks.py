@@ -20,7 +20,11 @@ RUNNABLE = [page for page in pages() if any(block.language in ("python", "bash")
 
 
 ONNX = ("onnxruntime", "onnxscript")  # make test has them
-EXTRAS = {"docs/interchange.md": ONNX, "docs/tutorials/new-method.md": ONNX}
+EXTRAS = {
+    "docs/interchange.md": ONNX,
+    "docs/tutorials/new-method.md": ONNX,
+    "docs/tutorials/dirty-logs.md": ONNX,
+}
 
 
 class Robot:

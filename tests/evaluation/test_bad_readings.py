@@ -37,6 +37,18 @@ def test_bins_and_scales_are_those_of_the_usual_readings(dirty: hm.TrajectoryDat
     assert Normalizers.fit(dirty).state_std[0] == pytest.approx(np.sqrt(2), rel=0.05)
 
 
+def test_sentinels_are_no_targets(dirty: hm.TrajectoryDataset) -> None:
+    """Four in a hundred readings are -999."""
+    rng = np.random.default_rng(1)
+    lost = [
+        hm.Trajectory(np.where(rng.random((50, 1)) < 0.04, -999, e.observations).astype(np.float32), e.actions)
+        for e in dirty
+    ]
+    reference = hm.EpisodeReference.of(hm.load_dataset(lost), "obs[0]")
+    assert reference.values.min() > -1
+    assert reference.mixture("normal(2,0.1)").w1 < 0.2
+
+
 def test_training_names_the_reading_and_distances_do_not_vanish(
     dirty: hm.TrajectoryDataset, tmp_path: pytest.TempPathFactory
 ) -> None:
@@ -48,6 +60,7 @@ def test_training_names_the_reading_and_distances_do_not_vanish(
     slow, fast = reference.mixture("normal(0,0.1)"), reference.mixture("normal(8,0.1)")
     assert slow.w1 < 0.1
     assert 3.5 < fast.w1 < 4.5
+    assert reference.mixture("normal(2,0.1)").w1 < 0.1  # a bad reading is nothing that an episode did
     assert reference.spread[0] == pytest.approx(4.2, abs=0.2)  # a reading in two thousand is beyond its 99 %
     score = policy.score(list(dirty[:5]))
     assert score["sensitivity"][0] > 1.5

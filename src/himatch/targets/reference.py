@@ -20,6 +20,7 @@ from himatch.divergences import wasserstein_bins, wasserstein_cells, wasserstein
 from himatch.errors import HimatchError, TargetError
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Feature, of_each, resolve_feature
+from himatch.statistics.fences import fences
 from himatch.targets.like import TargetLike, as_target
 from himatch.targets.mixture import nearest_joint_mixture, nearest_mixture
 from himatch.targets.target import Frame, Target
@@ -150,7 +151,10 @@ class EpisodeReference:
         found = list(of_each(feature, episodes))
         if not found:
             raise HimatchError("a reference needs at least one training episode")
-        fitted = bins or Bins.fit(found, fenced=fenced)
+        if fenced:  # a bad reading is nothing that an episode did
+            low, high = fences(np.concatenate(found))
+            found = [np.clip(phi, low, high) for phi in found]
+        fitted = bins or Bins.fit(found)
         lengths = np.array([len(phi) for phi in found], dtype=np.int64)
         least = 1 if task is None else task.horizon
         frame = Frame(feature, fitted, horizon or max(least, int(lengths.max())))
