@@ -49,10 +49,21 @@ def _expressions(run: Run, reference: EpisodeReference) -> Iterator[tuple[str, s
             yield "a demonstration", f"demo({run.description['data']['source']},0)"
         return
     for group in dict.fromkeys(run.groups):  # the first of each, at most three
-        place = run.groups.index(group)
+        place = _sound(run, reference, [i for i, name in enumerate(run.groups) if name == group])
         yield f"held-out episode ({group})", f"heldout({place})"
         if not method.imitates or place >= 2 * len(run.groups) // 3:
             return
+
+
+def _sound(run: Run, reference: EpisodeReference, places: Sequence[int]) -> int:
+    """The first of some held-out episodes that stays where training episodes were; a bad reading does not."""
+    assert run.held_out is not None
+    bins, feature = reference.frame.bins, reference.frame.feature
+    for place in places:
+        cells = bins.cells(feature(run.held_out[place]))
+        if ((cells >= -1) & (cells <= bins.count)).all():
+            return place
+    return places[0]
 
 
 def _modes(reference: EpisodeReference) -> Iterator[tuple[str, str]]:
@@ -77,11 +88,16 @@ def _at_levels(reference: EpisodeReference) -> list[int]:
 
 
 def gaussian(values: Array, reference: EpisodeReference) -> list[str]:
-    """One Gaussian for each dimension, like these feature values, in digits that people write."""
-    rows = values.astype(np.float64)
+    """One Gaussian for each dimension, like most of these feature values and inside the data, in digits people write.
+
+    An episode begins at rest, so its mean and deviation are not what it settled at.
+    """
+    low, middle, high = np.quantile(values.astype(np.float64), (0.25, 0.5, 0.75), axis=0)
     least = reference.frame.bins.widths / 4  # a feature that stood still is still a target
-    spreads = np.maximum(rows.std(axis=0), least)
-    return [f"normal({mean:.3g},{spread:.2g})" for mean, spread in zip(rows.mean(axis=0), spreads, strict=True)]
+    ends = reference.values.min(axis=0), reference.values.max(axis=0)
+    room = np.minimum(middle - ends[0], ends[1] - middle) / 2.5
+    spreads = np.maximum(np.minimum((high - low) / 1.35, room), least)  # of a normal one, 1.35 deviations
+    return [f"normal({mean:.3g},{spread:.2g})" for mean, spread in zip(middle, spreads, strict=True)]
 
 
 def _joined(parts: Sequence[str]) -> str:
