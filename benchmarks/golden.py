@@ -39,6 +39,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import himatch as hm
+from himatch.divergences import energy_distance
 
 GOLDEN = Path(__file__).parent / "golden"
 RESULTS = Path(__file__).parents[1] / "results"
@@ -312,6 +313,14 @@ def matching(folder: Path) -> Items:
     return items
 
 
+def binned_energy(result: hm.MatchResult) -> list[float]:
+    """The energy distance on the bins of z."""
+    bins = result.frame.bins
+    goal, mass = bins.joint(result.values)
+    found = (bins.joint(result.pooled(k)) for k in range(len(result.seeds)))
+    return [energy_distance(points, goal, weights, mass) for points, weights in found]
+
+
 def acted(policy: hm.Policy, episodes: list[hm.Trajectory], second: hm.Trajectory | str | None = None) -> Items:
     """What a policy does: in rollouts under two targets, in a loop on logged episodes, and by itself."""
     first, second, seen = episodes[0], episodes[1] if second is None else second, episodes[-1]
@@ -325,12 +334,14 @@ def acted(policy: hm.Policy, episodes: list[hm.Trajectory], second: hm.Trajector
             continue
         items[f"match, {name}"] = [
             {
-                "w1": result.w1_per_seed.tolist(),
-                "energy": result.energy_per_seed.tolist(),
-                "error": result.error_per_seed.tolist(),
+                "w1": result.binned_per_seed.tolist(),
+                "energy": binned_energy(result),
+                "error": (
+                    result.binned_per_seed if result.target.matches == "distribution" else result.error_per_seed
+                ).tolist(),
                 "returns": result.returns.tolist(),
                 "lengths": result.lengths.tolist(),
-                "reference": result.reference,
+                "reference": None if result.mixture is None else result.mixture.binned,
                 "outside": result.outside,
                 "beyond": result.beyond,
             }
