@@ -136,12 +136,6 @@ def check_packed(
         raise DataError(f"{where}: there are no episodes in it")
     if (packed.lengths < 1).any():
         raise DataError(f"{where}: episode {int(np.argmin(packed.lengths))} has no steps; drop it from the data")
-    longer = packed.lengths[packed.lengths > task.horizon]
-    if len(longer):
-        note(
-            f"{where}: {len(longer)} of {len(packed.lengths)} episodes are longer than the {task.horizon} steps of "
-            f"task {task.name}'s horizon (the longest has {longer.max()}); are the episode ends right?"
-        )
     observation_columns(packed.observations.shape[1], task, where)
     width = packed.actions.shape[1]
     if width == 0 or packed.observations.shape[1] == 0:
@@ -155,7 +149,19 @@ def check_packed(
         low = np.broadcast_to(np.asarray(task.action_low, dtype=np.float32), (width,))
         high = np.broadcast_to(np.asarray(task.action_high, dtype=np.float32), (width,))
         _check_actions(packed, problems, low, high, task, where, clip_actions=clip_actions)
-    return settle(problems, packed, where, drop_bad=drop_bad)
+    good = settle(problems, packed, where, drop_bad=drop_bad)
+    _note_longer(packed.lengths[good], task, where)
+    return good
+
+
+def _note_longer(lengths: NDArray[np.int64], task: Task, where: str) -> None:
+    """Warn of episodes that are longer than the task's."""
+    longer = lengths[lengths > task.horizon]
+    if len(longer):
+        note(
+            f"{where}: {len(longer)} of {len(lengths)} episodes are longer than the {task.horizon} steps of "
+            f"task {task.name}'s horizon (the longest has {longer.max()}); are the episode ends right?"
+        )
 
 
 def _find_not_finite(packed: Packed, problems: Problems) -> None:

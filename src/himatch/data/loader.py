@@ -105,7 +105,8 @@ def _load(source: Source, options: LoadOptions, allocate: Allocate, scratch: Pat
     if scratch is not None and len(names) > 1:
         for i in range(len(names)):
             shutil.rmtree(scratch / f"part-{i}")
-    chosen = with_columns(known or anonymous_task(packed), packed)
+    episodes = np.flatnonzero(np.concatenate(good))
+    chosen = with_columns(known or anonymous_task(packed, episodes), packed)
     env_ids = list(dict.fromkeys(part.env_id for part in parts if part.env_id is not None))
     _note_versions(env_ids, chosen, name)
     return TrajectoryDataset(
@@ -113,7 +114,7 @@ def _load(source: Source, options: LoadOptions, allocate: Allocate, scratch: Pat
         chosen,
         source=name,
         env_id=env_ids[0] if len(env_ids) == 1 else None,
-        episodes=np.flatnonzero(np.concatenate(good)),
+        episodes=episodes,
     )
 
 

@@ -75,7 +75,7 @@ def _open(folder: Path, request: dict[str, Any], task: Task | None) -> Trajector
         chosen = np.array(episodes, dtype=np.int64)
     for said in entry({"notes": [], **facts}, list, where, "notes"):
         note(str(said))
-    stored = get_task(name) if name in task_names() else anonymous_task(packed)
+    stored = get_task(name) if name in task_names() else anonymous_task(packed, chosen)
     own = with_columns(task or stored, packed)
     return TrajectoryDataset(packed, own, source=source, env_id=facts.get("env_id"), episodes=chosen)
 

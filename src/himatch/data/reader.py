@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from himatch.data.columns import Columns
 from himatch.data.csv_files import is_csv_table
 from himatch.data.dataset import TrajectoryDataset
@@ -177,11 +180,12 @@ def task_of_name(path: Path) -> Task | None:
     return None
 
 
-def anonymous_task(packed: Packed) -> Task:
-    """A task without named features, for data that belongs to none."""
+def anonymous_task(packed: Packed, episodes: NDArray[np.int64] | None = None) -> Task:
+    """A task without named features, for data that belongs to none, as long as the longest of the ``episodes``."""
+    lengths = packed.lengths if episodes is None else packed.lengths[episodes]
     return Task(
         name=UNNAMED,
-        horizon=int(packed.lengths.max(initial=1)),
+        horizon=int(lengths.max(initial=1)),
         observation_width=packed.observations.shape[1] or None,
         action_width=packed.actions.shape[1] or None,
     )
