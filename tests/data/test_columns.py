@@ -124,6 +124,7 @@ def test_irregular_times_have_no_rate():
         assert load(columns).rate is None
 
 
+@pytest.mark.filterwarnings("ignore:.*is stated as its rate")
 def test_a_rate_may_be_stated_for_any_source(tmp_path):
     assert load(rate=25).rate == 25
     assert hm.load_dataset(make_episodes(), columns={"rate": 10}).rate == 10
@@ -135,6 +136,39 @@ def test_a_rate_may_be_stated_for_any_source(tmp_path):
     dataset = hm.load_dataset(path)
     assert (dataset.rate, dataset.units["torque"], dataset.units["q1"]) == (40, "Nm", "rad")
     assert hm.load_dataset(path, columns={"rate": 30}).rate == 30
+
+
+def test_another_rate_than_the_stated_one_is_noted(tmp_path, recwarn):
+    columns = robot(t=[0.02 * t for n in LENGTHS for t in range(n)])
+    with pytest.warns(
+        HimatchWarning, match="100 Hz is stated as its rate, the times of its steps say 50 Hz; 100 Hz is"
+    ):
+        assert load(columns, rate=100).rate == 100
+    recwarn.clear()
+    assert load(columns, rate=50).rate == 50
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("unit", [None, "ms"])
+@pytest.mark.parametrize("slow", [1, 3])
+def test_rates_that_differ_within_a_table_are_noted(unit, slow, recwarn):
+    name, factor = ("t", 0.02) if unit is None else ("t [ms]", 20)
+    lengths = (30,) * 12
+    steps = [(2 if i < slow else 1) * factor * t for i, n in enumerate(lengths) for t in range(n)]
+    rng = np.random.default_rng(0)
+    columns = {"run": np.repeat([f"r{i}" for i in range(12)], 30), name: steps}
+    columns |= {one: rng.normal(size=360) for one in ("q1", "dq1", "torque")}
+    mapping = {"episode": "run", "observations": "q1,dq1", "actions": "torque", "step": "t"}
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(columns)
+    with pytest.warns(HimatchWarning) as notes:
+        assert hm.load_dataset(frame, columns=mapping).rate is None
+    (said,) = {str(one.message) for one in notes}
+    assert f"{slow} of 12 episodes ('r0'" in said
+    assert "were recorded at 25 Hz, the others at 50 Hz" in said
+    recwarn.clear()
+    assert hm.load_dataset(frame, columns={**mapping, "rate": 50}).rate == 50
+    assert not recwarn.list
 
 
 def test_rates_that_differ_are_not_joined(tmp_path):

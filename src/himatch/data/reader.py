@@ -20,6 +20,7 @@ from himatch.data.minari import MinariFolder, find_folder, read_minari
 from himatch.data.packed import Allocate, Packed
 from himatch.data.pickles import read_pickle
 from himatch.data.problems import Problems
+from himatch.data.rates import note_other_rate
 from himatch.data.sources import locate, split_sources
 from himatch.data.table_files import DataFrame, is_frame
 from himatch.data.tables import read_table
@@ -92,6 +93,7 @@ def read_source(source: Source, options: LoadOptions, allocate: Allocate) -> Sou
     if rate is None:
         return content
     Columns().changed({"rate": rate}, "columns")
+    note_other_rate(float(rate), content.packed.facts.rate, "the source says", source_name(source))
     facts = replace(content.packed.facts, rate=float(rate))
     return replace(content, packed=replace(content.packed, facts=facts))
 

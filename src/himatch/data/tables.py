@@ -50,8 +50,8 @@ def read_table(
     rate = mapping.rate
     if "step" in steps.roles:
         ordered = {name: rows for i, (name, rows) in enumerate(rows_of.items()) if i not in problems.episodes}
-        note_gaps(steps.roles["step"], ordered, table.where)
-        rate = rate or rate_of_steps(steps.roles["step"], list(ordered.values()), steps.step_unit, table.where)
+        note_gaps(steps.roles["step"], ordered, steps.step_unit, table.where)
+        rate = rate_of_steps(steps.roles["step"], ordered, steps.step_unit, rate, table.where)
     called = {**steps.names, "observations": steps.names["observations"][: packed.observations.shape[1]]}
     known = {name for several in called.values() for name in several}
     units = {name: unit for name, unit in {**steps.units, **mapping.units}.items() if name in known}
