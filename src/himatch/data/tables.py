@@ -137,11 +137,13 @@ def _looks_chosen(column: NDArray[np.float64]) -> bool:
 def _find_wrong_cells(steps: _Steps, rows_of: Mapping[str, Rows], table: StepTable, problems: Problems) -> None:
     if not steps.content.wrong:
         return
-    episode_of = np.empty(len(steps.actions), dtype=np.int64)
+    episode_of = np.full(len(steps.actions), -1, dtype=np.int64)
     for i, rows in enumerate(rows_of.values()):
         episode_of[rows] = i
     for one in steps.content.wrong:
         episode = [int(episode_of[one.row])]
+        if episode[0] < 0:  # a row that is left out
+            continue
         if one.column is None:
             problems.add(
                 "width",
