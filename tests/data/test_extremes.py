@@ -86,3 +86,35 @@ def test_features_that_fill_few_bins_are_remarked(values, said):
     remarks = hm.inspect_dataset(hm.load_dataset(episodes, task)).warnings
     assert any("odd fills 2 of 31 bins" in remark for remark in remarks) == said
     assert not any("fine fills" in remark for remark in remarks)
+
+
+def marked_episodes(share, mark=-999.0, lengths=(100,) * 6):
+    rng = np.random.default_rng(0)
+    episodes = [
+        {"observations": rng.normal(size=(n, 2)), "actions": rng.uniform(-1, 1, (n, 1)), "rewards": rng.normal(size=n)}
+        for n in lengths
+    ]
+    for one in episodes:
+        one["observations"][: int(share * len(one["actions"])), 1] = mark
+    return episodes
+
+
+@pytest.mark.parametrize("mark", [-999.0, 1e4])
+@pytest.mark.parametrize("share", [0.08, 0.25])
+def test_a_number_that_marks_missing_values_is_extreme_however_often(mark, share):
+    dataset = hm.load_dataset(marked_episodes(share, mark))
+    (found,) = dataset.extremes()
+    assert (found.name, found.count, found.share) == ("obs[1]", round(600 * share), pytest.approx(share))
+    values = dataset.observations[:, 1]
+    assert (found.low, found.high) == (values[values != mark].min(), values[values != mark].max())
+    assert f"obs[1] is {mark:g} in {round(600 * share)} steps ({100 * share:.2g} %)" in str(found)
+    assert str(found) in hm.inspect_dataset(dataset).warnings
+
+
+def test_other_numbers_are_no_marks():
+    assert hm.load_dataset(marked_episodes(0.4)).extremes() == ()  # too often
+    assert hm.load_dataset(marked_episodes(0.1, 20.0)).extremes() == ()  # too near
+    switch = marked_episodes(0.0)
+    for one in switch:
+        one["observations"][:, 1] = np.arange(100) % 10 == 0  # two values
+    assert hm.load_dataset(switch).extremes() == ()
