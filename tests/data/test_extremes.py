@@ -7,6 +7,7 @@ import pytest
 from builders import ARM, make_episodes, table, write_rows
 
 import himatch as hm
+from himatch.errors import DataError, HimatchWarning
 
 LENGTHS = (40, 30, 50, 35)
 
@@ -118,3 +119,26 @@ def test_other_numbers_are_no_marks():
     for one in switch:
         one["observations"][:, 1] = np.arange(100) % 10 == 0  # two values
     assert hm.load_dataset(switch).extremes() == ()
+
+
+def test_episodes_that_hold_them_are_left_out_on_request(run, tmp_path):
+    path = spoiled_table(tmp_path)  # in runs 0 and 1
+    said = r"2 of 4 episodes \('run 0', 'run 1'\) left out for extreme values, as requested: obs_1 has 1 .*line 47"
+    for options in ({}, {"mmap": tmp_path / "map"}, {"mmap": tmp_path / "map"}):
+        with pytest.warns(HimatchWarning, match=said):
+            dataset = hm.load_dataset(path, drop_extremes=True, **options)
+        assert dataset.lengths.tolist() == [50, 35]
+        assert dataset.extremes() == ()
+    with pytest.warns(HimatchWarning, match="left out for extreme values"):
+        mixed = hm.load_dataset(marked_episodes(0.0) + marked_episodes(0.2, lengths=(200,)), drop_extremes=True)
+    assert mixed.task.horizon == 100
+    code, out, _ = run("data", "inspect", path, "--drop-extremes")
+    assert code == 0
+    assert "left out for extreme values" in " ".join(out.split())
+
+
+def test_something_must_be_left_without_them(recwarn):
+    with pytest.raises(DataError, match=r"obs\[1\] is -999 in 48 steps .*nothing is left; clean the log"):
+        hm.load_dataset(marked_episodes(0.08), drop_extremes=True)
+    assert len(hm.load_dataset(marked_episodes(0.0), drop_extremes=True)) == 6
+    assert not recwarn.list

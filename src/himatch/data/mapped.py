@@ -55,6 +55,7 @@ def _request(source: Source, options: LoadOptions) -> dict[str, Any]:
         "task": None if task is None else [task.name, *(getattr(task, name) for name in CHECKED)],
         "clip_actions": options.clip_actions,
         "drop_bad": options.drop_bad,
+        "drop_extremes": options.drop_extremes,
         "columns": dict(options.columns or {}),
     }
     plain: dict[str, Any] = json.loads(json.dumps(request))  # as it is read back

@@ -51,6 +51,7 @@ class LoadOptions:
     task: Task | None
     clip_actions: bool
     drop_bad: bool
+    drop_extremes: bool
     columns: Mapping[str, Any] | None
     cache: str | Path | None
 
