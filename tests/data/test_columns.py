@@ -240,3 +240,28 @@ def test_actions_that_are_choices_are_refused(values, run, tmp_path):
 def test_other_actions_are_not(values, tmp_path):
     path = write_rows(choices(values), tmp_path / "log.csv")
     assert hm.load_dataset(path, columns={"actions": "act_0"}).steps == 150
+
+
+@pytest.mark.parametrize("name", ["time", "Timestamp [s]", "tick"])
+def test_a_column_of_times_that_nobody_names_is_pointed_out(name, tmp_path):
+    columns = {name if key == "t" else key: column for key, column in robot().items()}
+    path = write_rows(columns, tmp_path / "log.csv")
+    mapping, short = {key: value for key, value in MAPPING.items() if key != "step"}, name.split()[0]
+    said = f"column {short} is not used; name it with --columns.step {short} to check order and rate"
+    for options in ({}, {"mmap": tmp_path / "map"}):
+        assert said in hm.inspect_dataset(hm.load_dataset(path, columns=mapping, **options)).warnings
+    for step in (short, ""):
+        found = hm.inspect_dataset(hm.load_dataset(path, columns={**mapping, "step": step}))
+        assert not any("not used" in remark for remark in found.warnings)
+
+
+def test_columns_are_a_mapping():
+    with pytest.raises(DataError, match=r"columns must be a mapping, such as \{'episode': 'run'\}, not 'run'"):
+        hm.load_dataset(make_episodes(), columns="run")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_another_encoding_is_named(encoding, tmp_path):
+    (tmp_path / "log.csv").write_text("episode,obs_0,act_0\na,0.5,0.1\n", encoding=encoding)
+    with pytest.raises(DataError, match=r"log\.csv: its text is UTF-16; save it as UTF-8"):
+        hm.load_dataset(tmp_path / "log.csv")

@@ -74,6 +74,8 @@ def load_dataset(
         cache folder.
     """
     known = None if task is None else get_task(task)
+    if columns is not None and not isinstance(columns, Mapping):
+        raise DataError(f"columns must be a mapping, such as {{'episode': 'run'}}, not {columns!r}")
     options = LoadOptions(known, clip_actions, drop_bad, drop_extremes, columns, cache)
     if mmap is None:
         return _load(source, options, in_memory)

@@ -24,6 +24,7 @@ from himatch.data.wording import listed
 from himatch.errors import DataError, note
 from himatch.tasks import Task
 
+CLOCKS = ("time", "t", "timestamp", "tick")
 MOST_CHOICES, FEWEST_ROWS = 10, 100  # whole numbers that look like choices, over at least so many rows
 
 
@@ -59,7 +60,7 @@ def read_table(
     return replace(
         packed,
         columns=called,
-        facts=Facts(rate, units, (mapping.path,) if mapping.path else ()),
+        facts=Facts(rate, units, (mapping.path,) if mapping.path else (), steps.clock),
         places=Places(tuple(rows_of), np.concatenate(list(rows_of.values())), ((0, path),)),
     ), problems
 
@@ -75,6 +76,7 @@ class _Steps:
     all_names: list[str]
     units: dict[str, str]
     step_unit: str | None
+    clock: str | None
     content: TableContent
 
 
@@ -105,8 +107,16 @@ def _read_steps(table: StepTable, mapping: Columns) -> _Steps:
         names,
         units,
         step_unit,
+        _unused_clock(names, found) if mapping.step else None,
         content,
     )
+
+
+def _unused_clock(names: list[str], found: Mapping[str, list[int]]) -> str | None:
+    """A column that holds times, by its name, in a table whose steps no column orders."""
+    used = {i for several in found.values() for i in several}
+    clocks = [name for i, name in enumerate(names) if i not in used and name.lower() in CLOCKS]
+    return clocks[0] if clocks and "step" not in found else None
 
 
 def _check_choices(steps: _Steps, mapping: Columns, where: str) -> None:
