@@ -124,6 +124,7 @@ def test_irregular_times_have_no_rate():
         assert load(columns).rate is None
 
 
+@pytest.mark.filterwarnings("ignore:.*is stated as its rate")
 def test_a_rate_may_be_stated_for_any_source(tmp_path):
     assert load(rate=25).rate == 25
     assert hm.load_dataset(make_episodes(), columns={"rate": 10}).rate == 10
@@ -135,6 +136,39 @@ def test_a_rate_may_be_stated_for_any_source(tmp_path):
     dataset = hm.load_dataset(path)
     assert (dataset.rate, dataset.units["torque"], dataset.units["q1"]) == (40, "Nm", "rad")
     assert hm.load_dataset(path, columns={"rate": 30}).rate == 30
+
+
+def test_another_rate_than_the_stated_one_is_noted(tmp_path, recwarn):
+    columns = robot(t=[0.02 * t for n in LENGTHS for t in range(n)])
+    with pytest.warns(
+        HimatchWarning, match="100 Hz is stated as its rate, the times of its steps say 50 Hz; 100 Hz is"
+    ):
+        assert load(columns, rate=100).rate == 100
+    recwarn.clear()
+    assert load(columns, rate=50).rate == 50
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("unit", [None, "ms"])
+@pytest.mark.parametrize("slow", [1, 3])
+def test_rates_that_differ_within_a_table_are_noted(unit, slow, recwarn):
+    name, factor = ("t", 0.02) if unit is None else ("t [ms]", 20)
+    lengths = (30,) * 12
+    steps = [(2 if i < slow else 1) * factor * t for i, n in enumerate(lengths) for t in range(n)]
+    rng = np.random.default_rng(0)
+    columns = {"run": np.repeat([f"r{i}" for i in range(12)], 30), name: steps}
+    columns |= {one: rng.normal(size=360) for one in ("q1", "dq1", "torque")}
+    mapping = {"episode": "run", "observations": "q1,dq1", "actions": "torque", "step": "t"}
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(columns)
+    with pytest.warns(HimatchWarning) as notes:
+        assert hm.load_dataset(frame, columns=mapping).rate is None
+    (said,) = {str(one.message) for one in notes}
+    assert f"{slow} of 12 episodes ('r0'" in said
+    assert "were recorded at 25 Hz, the others at 50 Hz" in said
+    recwarn.clear()
+    assert hm.load_dataset(frame, columns={**mapping, "rate": 50}).rate == 50
+    assert not recwarn.list
 
 
 def test_rates_that_differ_are_not_joined(tmp_path):
@@ -206,3 +240,28 @@ def test_actions_that_are_choices_are_refused(values, run, tmp_path):
 def test_other_actions_are_not(values, tmp_path):
     path = write_rows(choices(values), tmp_path / "log.csv")
     assert hm.load_dataset(path, columns={"actions": "act_0"}).steps == 150
+
+
+@pytest.mark.parametrize("name", ["time", "Timestamp [s]", "tick"])
+def test_a_column_of_times_that_nobody_names_is_pointed_out(name, tmp_path):
+    columns = {name if key == "t" else key: column for key, column in robot().items()}
+    path = write_rows(columns, tmp_path / "log.csv")
+    mapping, short = {key: value for key, value in MAPPING.items() if key != "step"}, name.split()[0]
+    said = f"column {short} is not used; name it with --columns.step {short} to check order and rate"
+    for options in ({}, {"mmap": tmp_path / "map"}):
+        assert said in hm.inspect_dataset(hm.load_dataset(path, columns=mapping, **options)).warnings
+    for step in (short, ""):
+        found = hm.inspect_dataset(hm.load_dataset(path, columns={**mapping, "step": step}))
+        assert not any("not used" in remark for remark in found.warnings)
+
+
+def test_columns_are_a_mapping():
+    with pytest.raises(DataError, match=r"columns must be a mapping, such as \{'episode': 'run'\}, not 'run'"):
+        hm.load_dataset(make_episodes(), columns="run")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_another_encoding_is_named(encoding, tmp_path):
+    (tmp_path / "log.csv").write_text("episode,obs_0,act_0\na,0.5,0.1\n", encoding=encoding)
+    with pytest.raises(DataError, match=r"log\.csv: its text is UTF-16; save it as UTF-8"):
+        hm.load_dataset(tmp_path / "log.csv")

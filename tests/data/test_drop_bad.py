@@ -80,7 +80,7 @@ def test_bad_episodes_are_refused_or_left_out(form, tmp_path):
     names = "'run 1', 'run 2'" if form == "csv" else "1, 2"
     with pytest.raises(DataError, match=rf"episode .*1'?, step 5.*affected: 2 of 4 episodes \({names}\); .*--drop-bad"):
         hm.load_dataset(source, ARM)
-    with pytest.warns(HimatchWarning, match=rf"2 of 4 episodes \({names}\) left out, .*: .*step 5.*and others"):
+    with pytest.warns(HimatchWarning, match=rf"2 of 4 episodes \({names}\) left out, .*: .*step 5.*; .*step 1"):
         dataset = hm.load_dataset(source, ARM, drop_bad=True)
     for found, expected in zip(dataset, [make_episodes()[i] for i in (0, 3)], strict=True):
         assert_same(found, expected, final=found.final_observation is not None, label=found.label is not None)
@@ -142,3 +142,18 @@ def test_the_command_line_leaves_out_what_it_is_asked_to(run, tmp_path):
     code, out, err = run("data", "inspect", path, "--drop-bad")
     assert (code, err) == (0, "")
     assert "left out, as requested" in out
+
+
+@pytest.mark.filterwarnings("ignore:.*left out, as requested")
+def test_an_episode_that_is_left_out_sets_no_horizon(tmp_path):
+    source = spoiled_csv(tmp_path)  # of which the longest, of 20 steps, is bad
+    assert hm.load_dataset(source, drop_bad=True).task.horizon == 9
+    for _ in range(2):  # filled, and opened again
+        assert hm.load_dataset(source, drop_bad=True, mmap=tmp_path / "map").task.horizon == 9
+
+
+def test_an_episode_that_is_left_out_is_not_too_long(tmp_path):
+    short = hm.Task(name="short", horizon=10)
+    with pytest.warns(HimatchWarning) as notes:
+        hm.load_dataset(spoiled_csv(tmp_path), short, drop_bad=True)
+    assert not any("horizon" in str(one.message) for one in notes)

@@ -7,6 +7,7 @@ import pytest
 from builders import ARM, make_episodes, table, write_rows
 
 import himatch as hm
+from himatch.errors import DataError, HimatchWarning
 
 LENGTHS = (40, 30, 50, 35)
 
@@ -86,3 +87,58 @@ def test_features_that_fill_few_bins_are_remarked(values, said):
     remarks = hm.inspect_dataset(hm.load_dataset(episodes, task)).warnings
     assert any("odd fills 2 of 31 bins" in remark for remark in remarks) == said
     assert not any("fine fills" in remark for remark in remarks)
+
+
+def marked_episodes(share, mark=-999.0, lengths=(100,) * 6):
+    rng = np.random.default_rng(0)
+    episodes = [
+        {"observations": rng.normal(size=(n, 2)), "actions": rng.uniform(-1, 1, (n, 1)), "rewards": rng.normal(size=n)}
+        for n in lengths
+    ]
+    for one in episodes:
+        one["observations"][: int(share * len(one["actions"])), 1] = mark
+    return episodes
+
+
+@pytest.mark.parametrize("mark", [-999.0, 1e4])
+@pytest.mark.parametrize("share", [0.08, 0.25])
+def test_a_number_that_marks_missing_values_is_extreme_however_often(mark, share):
+    dataset = hm.load_dataset(marked_episodes(share, mark))
+    (found,) = dataset.extremes()
+    assert (found.name, found.count, found.share) == ("obs[1]", round(600 * share), pytest.approx(share))
+    values = dataset.observations[:, 1]
+    assert (found.low, found.high) == (values[values != mark].min(), values[values != mark].max())
+    assert f"obs[1] is {mark:g} in {round(600 * share)} steps ({100 * share:.2g} %)" in str(found)
+    assert str(found) in hm.inspect_dataset(dataset).warnings
+
+
+def test_other_numbers_are_no_marks():
+    assert hm.load_dataset(marked_episodes(0.4)).extremes() == ()  # too often
+    assert hm.load_dataset(marked_episodes(0.1, 20.0)).extremes() == ()  # too near
+    switch = marked_episodes(0.0)
+    for one in switch:
+        one["observations"][:, 1] = np.arange(100) % 10 == 0  # two values
+    assert hm.load_dataset(switch).extremes() == ()
+
+
+def test_episodes_that_hold_them_are_left_out_on_request(run, tmp_path):
+    path = spoiled_table(tmp_path)  # in runs 0 and 1
+    said = r"2 of 4 episodes \('run 0', 'run 1'\) left out for extreme values, as requested: obs_1 has 1 .*line 47"
+    for options in ({}, {"mmap": tmp_path / "map"}, {"mmap": tmp_path / "map"}):
+        with pytest.warns(HimatchWarning, match=said):
+            dataset = hm.load_dataset(path, drop_extremes=True, **options)
+        assert dataset.lengths.tolist() == [50, 35]
+        assert dataset.extremes() == ()
+    with pytest.warns(HimatchWarning, match="left out for extreme values"):
+        mixed = hm.load_dataset(marked_episodes(0.0) + marked_episodes(0.2, lengths=(200,)), drop_extremes=True)
+    assert mixed.task.horizon == 100
+    code, out, _ = run("data", "inspect", path, "--drop-extremes")
+    assert code == 0
+    assert "left out for extreme values" in " ".join(out.split())
+
+
+def test_something_must_be_left_without_them(recwarn):
+    with pytest.raises(DataError, match=r"obs\[1\] is -999 in 48 steps .*nothing is left; clean the log"):
+        hm.load_dataset(marked_episodes(0.08), drop_extremes=True)
+    assert len(hm.load_dataset(marked_episodes(0.0), drop_extremes=True)) == 6
+    assert not recwarn.list

@@ -43,7 +43,7 @@ def test_all_of_them_are_left_out_on_request(tmp_path):
     assert_same(left, make_episodes()[3], final=False)
     (said,) = {str(note.message) for note in notes}
     assert "3 of 4 episodes ('run 0', 'run 1', 'run 2') left out, as requested: " in said
-    assert "no number, and others; " in said
+    assert "column act_0 holds 'slow' in line 12, which is no number; " in said
     assert "same step" in said
 
 
@@ -115,3 +115,35 @@ def test_all_episodes_of_a_list_that_do_not_fit_are_named():
     episodes = [{"observations": np.zeros((3, 3)), "actions": np.zeros((n, 2))} for n in (3, 7, 8)]
     with pytest.raises(DataError, match=r"(?s)2 episodes .*episode 1: .*episode 2: "):
         hm.load_dataset(episodes, ARM)
+
+
+def test_each_episode_with_something_missing_has_its_cell_named(tmp_path):
+    columns = with_steps()
+    columns["obs_1"][3], columns["act_0"][10], columns["act_1"][11], columns["obs_0"][28] = "", "N/A", "", "nan"
+    path = write_rows(columns, tmp_path / "log.csv")
+    with pytest.raises(DataError) as caught:
+        hm.load_dataset(path, ARM)
+    said = str(caught.value)
+    assert "column obs_1 is empty in episode 'run 0', step 3 (line 5)" in said
+    assert "column act_0 holds 'N/A', which is text, in episode 'run 1', step 3 (line 12)" in said
+    assert "column obs_0 holds 'nan', which is no finite number, in episode 'run 2', step 1 (line 30)" in said
+    assert "act_1" not in said
+    with pytest.warns(HimatchWarning, match=r"3 of 4 episodes .* left out, .*obs_1 .*obs_0 .*act_0") as notes:
+        hm.load_dataset(path, ARM, drop_bad=True)
+    assert "others" not in str(notes[0].message)
+
+
+@pytest.mark.filterwarnings("ignore:.*rows are missing")
+@pytest.mark.parametrize("steps", [True, False])
+def test_rows_without_an_episode_are_a_problem(steps, tmp_path):
+    columns = with_steps() if steps else table(make_episodes())
+    columns["episode"][3], columns["obs_0"][3] = "", "fast"  # which nobody asks for any more
+    path = write_rows(columns, tmp_path / "log.csv")
+    with pytest.raises(DataError, match=r"the episode is missing in line 5; fill it in, or have such rows left out"):
+        hm.load_dataset(path, ARM)
+    with pytest.warns(HimatchWarning) as notes:
+        assert hm.load_dataset(path, ARM, drop_bad=True).lengths.tolist() == [6, 20, 5, 9]
+    assert any("missing in line 5; 1 such left out, as requested" in str(one.message) for one in notes)
+    columns["episode"] = [""] * len(columns["episode"])
+    with pytest.raises(DataError, match=r"no row says which episode it belongs to; .*--columns.episode ''"):
+        hm.load_dataset(write_rows(columns, path), ARM)

@@ -66,3 +66,21 @@ def test_a_policy_aligns_demonstrations_to_its_run(tmp_path):
     target = policy.target(f"demo({path}, run 1)")
     np.testing.assert_array_equal(target.trajectory.observations, make_episodes()[1].observations)
     assert policy.run.reference().frame.feature.name == "dq1"
+
+
+@pytest.mark.parametrize("called", ["3", "run 3"])
+def test_only_the_episode_that_is_taken_must_be_healthy(called, tmp_path, recwarn):
+    columns = robot()
+    columns["q1"][2], columns["left"][30] = "", "inf"  # runs 0 and 2
+    path = write(columns, tmp_path)
+    short = hm.Task(name="short", horizon=5)
+    target = hm.parse_target(f"demo({path}, {called})", short, columns=COLUMNS)
+    np.testing.assert_array_equal(target.trajectory.observations, make_episodes()[3].observations)
+    assert not recwarn.list  # what is wrong with the others, and how long they are, is of no concern
+    for bad in ("0", "run 0"):
+        with pytest.raises(ExpressionError, match=r"episode 'run 0' cannot be a demonstration, .*column q1 is empty"):
+            hm.parse_target(f"demo({path}, {bad})", columns=COLUMNS)
+    with pytest.raises(ExpressionError, match="episode 'run 0' cannot be a demonstration"):
+        hm.parse_target(f"demo({path})", columns=COLUMNS)
+    with pytest.raises(ExpressionError, match="has 4 episodes, there is no episode 4"):
+        hm.parse_target(f"demo({path}, 4)", columns=COLUMNS)

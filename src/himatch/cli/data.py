@@ -52,6 +52,8 @@ class DataOptions:
     """Clip actions outside the task's range instead of refusing them."""
     drop_bad: bool = False
     """Leave out episodes with missing or infinite numbers, text or steps that come twice instead of refusing them."""
+    drop_extremes: bool = False
+    """Leave out episodes with values far beyond the others of their column (himatch data inspect names them)."""
     mmap: PathName = None
     """Folder for memory-mapped arrays, for sets larger than memory; filled on first use, reused afterwards."""
     cache: PathName = None
@@ -78,6 +80,7 @@ class DataOptions:
             self.task,
             clip_actions=self.clip_actions,
             drop_bad=self.drop_bad,
+            drop_extremes=self.drop_extremes,
             columns=columns,
             mmap=self.mmap,
             cache=self.cache,

@@ -136,12 +136,6 @@ def check_packed(
         raise DataError(f"{where}: there are no episodes in it")
     if (packed.lengths < 1).any():
         raise DataError(f"{where}: episode {int(np.argmin(packed.lengths))} has no steps; drop it from the data")
-    longer = packed.lengths[packed.lengths > task.horizon]
-    if len(longer):
-        note(
-            f"{where}: {len(longer)} of {len(packed.lengths)} episodes are longer than the {task.horizon} steps of "
-            f"task {task.name}'s horizon (the longest has {longer.max()}); are the episode ends right?"
-        )
     observation_columns(packed.observations.shape[1], task, where)
     width = packed.actions.shape[1]
     if width == 0 or packed.observations.shape[1] == 0:
@@ -155,7 +149,19 @@ def check_packed(
         low = np.broadcast_to(np.asarray(task.action_low, dtype=np.float32), (width,))
         high = np.broadcast_to(np.asarray(task.action_high, dtype=np.float32), (width,))
         _check_actions(packed, problems, low, high, task, where, clip_actions=clip_actions)
-    return settle(problems, packed, where, drop_bad=drop_bad)
+    good = settle(problems, packed, where, drop_bad=drop_bad)
+    _note_longer(packed.lengths[good], task, where)
+    return good
+
+
+def _note_longer(lengths: NDArray[np.int64], task: Task, where: str) -> None:
+    """Warn of episodes that are longer than the task's."""
+    longer = lengths[lengths > task.horizon]
+    if len(longer):
+        note(
+            f"{where}: {len(longer)} of {len(lengths)} episodes are longer than the {task.horizon} steps of "
+            f"task {task.name}'s horizon (the longest has {longer.max()}); are the episode ends right?"
+        )
 
 
 def _find_not_finite(packed: Packed, problems: Problems) -> None:
@@ -164,15 +170,17 @@ def _find_not_finite(packed: Packed, problems: Problems) -> None:
     for name in ("observations", "actions", "rewards"):
         array = getattr(packed, name)
         for rows, columns in () if array is None else _not_finite(array):
-            problems.add(
-                "finite",
-                np.unique(np.searchsorted(packed.starts, rows, side="right") - 1).tolist(),
-                lambda name=name, rows=rows, columns=columns: (  # type: ignore[misc]
-                    f"{_hold(packed, name, columns[0])} in {packed.place(int(rows[0]))}"
-                ),
-                remedy,
-                count=len(rows),
-            )
+            numbers = np.searchsorted(packed.starts, rows, side="right") - 1
+            for episode, first, count in zip(*np.unique(numbers, return_index=True, return_counts=True), strict=True):
+                problems.add(
+                    "finite",
+                    [int(episode)],
+                    lambda name=name, row=int(rows[first]), column=int(columns[first]): (  # type: ignore[misc]
+                        f"{_hold(packed, name, row, column)} in {packed.place(row)}"
+                    ),
+                    remedy,
+                    count=int(count),
+                )
     bad_finals = np.flatnonzero(packed.has_final & ~np.isfinite(packed.final_observations).all(axis=1))
     if len(bad_finals):
         problems.add(
@@ -193,11 +201,26 @@ def _not_finite(array: Array) -> Iterator[tuple[NDArray[np.int64], NDArray[np.in
             yield start + rows, columns
 
 
-def _hold(packed: Packed, name: str, column: int) -> str:
-    """That a column holds what is no number, by the name it has in the file."""
-    if name in packed.columns:
-        return f"column {listed([packed.columns[name][column]])} is empty, NaN, infinite or beyond single precision"
-    return f"{name} hold NaN or infinity (or a number beyond single precision)"
+def _hold(packed: Packed, name: str, row: int, column: int) -> str:
+    """That a column holds what is no number, by the name it has in the file, and what it holds."""
+    if name not in packed.columns:
+        return f"{name} hold NaN or infinity (or a number beyond single precision)"
+    called = packed.columns[name][column]
+    cell = packed.places.cell(row, called)
+    if cell is None:
+        return f"column {listed([called])} is empty, NaN, infinite or beyond single precision"
+    if not cell.strip():
+        return f"column {listed([called])} is empty"
+    return f"column {listed([called])} holds {listed([repr(cell)])}, {_kind(cell)},"
+
+
+def _kind(cell: str) -> str:
+    """What a cell is that is no finite number."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return "which is text"
+    return "which is no finite number" if not np.isfinite(value) else "which is beyond single precision"
 
 
 def _check_actions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 from collections.abc import Iterator
@@ -26,6 +27,10 @@ def is_csv_table(path: Path) -> bool:
 def open_csv(path: Path) -> IO[str]:
     """The file to read."""
     opener = gzip.open if compressed(path) else open
+    with opener(path, "rb") as raw:
+        start = raw.read(2)
+    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or b"\0" in start:  # which letters have in UTF-16
+        raise DataError(f"{path}: its text is UTF-16; save it as UTF-8")
     return cast("IO[str]", opener(path, "rt", newline="", encoding="utf-8-sig"))
 
 

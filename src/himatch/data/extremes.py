@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch.data.packed import BLOCK
-from himatch.statistics.fences import Fences, sample_rows
+from himatch.statistics.fences import FEWEST, GAP, Fences, sample_rows
 from himatch.types import Array
 
 if TYPE_CHECKING:
     from himatch.data.dataset import TrajectoryDataset
 
 SHOWN = 3
+MARKED = 0.3  # part of the steps in which one number may be a mark; one that comes more often means something
 
 
 @dataclass(frozen=True)
@@ -32,15 +34,25 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Extremes:
-    """The extreme values of one column: how many, the first of them, and between what the others lie."""
+    """The extreme values of one column: how many, the first of them, and between what the others lie.
+
+    ``share`` is the part of the steps that they are, where all are the same number, as a missing value is marked.
+    """
 
     name: str
     count: int
     first: tuple[Extreme, ...]
     low: float
     high: float
+    share: float | None = None
 
     def __str__(self) -> str:
+        if self.share is not None:
+            return (
+                f"{self.name} is {self.first[0].value:g} in {self.count:,} steps ({100 * self.share:.2g} %), as "
+                f"missing values are marked, the others lie between {self.low:g} and {self.high:g}: first in "
+                f"{self.first[0].place}"
+            )
         more = ", ..." if self.count > len(self.first) else ""
         return (
             f"{self.name} has {self.count:,} extreme value{'s' * (self.count > 1)}, the others lie between "
@@ -54,8 +66,68 @@ def find_extremes(dataset: TrajectoryDataset) -> tuple[Extremes, ...]:
     for name in ("observations", "actions", "rewards"):
         array: Array | None = getattr(packed, name)
         if array is not None and dataset.steps:
-            found += _extremes_of(dataset, name, array if array.ndim == 2 else array[:, None])
+            rows = array if array.ndim == 2 else array[:, None]
+            some = _extremes_of(dataset, name, rows)
+            found += some + _marks_of(dataset, name, rows, {one.name for one in some})
     return tuple(found)
+
+
+def holds_extremes(dataset: TrajectoryDataset) -> NDArray[np.bool_]:
+    """Which episodes hold extreme values, ``(E,)``."""
+    packed, held = dataset.packed, np.zeros(len(dataset), dtype=bool)
+    usual = {one.name: (one.low, one.high) for one in dataset.extremes()}
+    for name in ("observations", "actions", "rewards"):
+        array: Array | None = getattr(packed, name)
+        if array is None:
+            continue
+        rows = array if array.ndim == 2 else array[:, None]
+        for column in range(rows.shape[1]):
+            if (called := packed.called(name, column)) in usual:
+                low, high = usual[called]
+                for number, episode in enumerate(dataset.packed_episodes):
+                    start = packed.starts[episode]
+                    values = rows[start : start + packed.lengths[episode], column]
+                    held[number] |= bool(((values < low) | (values > high)).any())
+    return held
+
+
+def _marks_of(dataset: TrajectoryDataset, name: str, array: Array, known: set[str]) -> list[Extremes]:
+    """The columns in which one number far from all others comes too often for a single reading: -999 for none."""
+    ends, shifts = np.cumsum(dataset.lengths), dataset.shifts
+    rows = sample_rows(dataset.steps)
+    sample = array[rows + shifts[np.searchsorted(ends, rows, side="right")]]
+    found = []
+    for column in range(array.shape[1]):
+        called = dataset.packed.called(name, column)
+        mark = None if called in known else _mark(sample[:, column])
+        if mark is None:
+            continue
+        low, high, count, first, start = np.inf, -np.inf, 0, list[int](), 0
+        for block in dataset.blocks(array, BLOCK):
+            values = block[:, column]
+            marked = values == mark
+            count += int(marked.sum())
+            first += (start + np.flatnonzero(marked)[: SHOWN - len(first)]).tolist()
+            others = values[~marked]
+            low, high = min(low, others.min(initial=np.inf)), max(high, others.max(initial=-np.inf))
+            start += len(block)
+        share = count / dataset.steps
+        if share < MARKED and max(low - mark, mark - high) > GAP * (high - low):
+            some = tuple(_extreme(dataset, row, float(mark)) for row in first)
+            found.append(Extremes(called, count, some, float(low), float(high), share))
+    return found
+
+
+def _mark(values: Array) -> float | None:
+    """The lowest or the highest number, if it comes several times and the others are many and far from it."""
+    for mark in (values.min(), values.max()):
+        others = values[values != mark]
+        if len(values) - len(others) < 2 or len(others) <= (1 - MARKED) * len(values):
+            continue
+        low, high = float(others.min()), float(others.max())
+        if max(low - mark, mark - high) > GAP * (high - low) and len(np.unique(others)) >= FEWEST:
+            return float(mark)
+    return None
 
 
 def _extremes_of(dataset: TrajectoryDataset, name: str, array: Array) -> list[Extremes]:

@@ -15,11 +15,15 @@ SAME_RATE = 0.02  # part of a rate by which clocks of the same control loop diff
 
 @dataclass(frozen=True)
 class Facts:
-    """``rate`` in Hz, ``units`` by column, and the ``mappings``: files that say which column of a table holds what."""
+    """``rate`` in Hz, ``units`` by column, and the ``mappings``: files that say which column of a table holds what.
+
+    ``clock`` is a column of times, by its name, that none of them names.
+    """
 
     rate: float | None = None
     units: Mapping[str, str] = field(default_factory=dict)
     mappings: tuple[str, ...] = ()
+    clock: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -28,11 +32,12 @@ class Facts:
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Facts:
         """What a file says; what is of another kind than it should be counts as not there."""
-        rate, units, mappings = (stored.get(name) for name in ("rate", "units", "mappings"))
+        rate, units, mappings, clock = (stored.get(name) for name in ("rate", "units", "mappings", "clock"))
         return cls(
             float(rate) if isinstance(rate, (int, float)) and 0 < rate < float("inf") else None,
             {str(k): str(v) for k, v in units.items()} if isinstance(units, dict) else {},
             tuple(map(str, mappings)) if isinstance(mappings, (list, tuple)) else (),
+            clock if isinstance(clock, str) else None,
         )
 
 
@@ -52,7 +57,8 @@ def join_facts(parts: Sequence[Facts]) -> Facts:
                     f"the joined sources measure {column} in different units ({units[column]} and {unit}); convert one"
                 )
     mappings = dict.fromkeys(name for part in parts for name in part.mappings)
-    return Facts(rates[0] if rates else None, units, tuple(mappings))
+    clock = next((part.clock for part in parts if part.clock is not None), None)
+    return Facts(rates[0] if rates else None, units, tuple(mappings), clock)
 
 
 def stated_rate(attributes: Mapping[str, Any]) -> float | None:

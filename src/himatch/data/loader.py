@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch.data.checks import align_columns, check_packed
 from himatch.data.dataset import TrajectoryDataset
+from himatch.data.extremes import holds_extremes
 from himatch.data.mapped import load_mapped
 from himatch.data.packed import Allocate, concatenate_packed, first_columns, in_folder, in_memory
 from himatch.data.problems import MOST
@@ -25,6 +27,7 @@ from himatch.data.reader import (
     source_name,
     with_columns,
 )
+from himatch.data.wording import listed
 from himatch.errors import DataError, note
 from himatch.tasks import Task, get_task
 
@@ -35,6 +38,7 @@ def load_dataset(
     *,
     clip_actions: bool = False,
     drop_bad: bool = False,
+    drop_extremes: bool = False,
     columns: Mapping[str, Any] | None = None,
     mmap: str | Path | None = None,
     cache: str | Path | None = None,
@@ -57,6 +61,8 @@ def load_dataset(
     drop_bad
         Leave out episodes that hold missing or infinite numbers or, in tables, text, rows of another width, steps
         that are missing or there twice, and of rows that are there twice all but one; a note says which and why.
+    drop_extremes
+        Leave out episodes that hold extreme values (:meth:`TrajectoryDataset.extremes`); a note says which and why.
     columns
         Which columns of a table hold what, ``{"episode": "run", "observations": "q_*,dq_*"}``; what is left out is
         read from a TOML file beside the table. Names that are written here or there must be in the table.
@@ -68,7 +74,9 @@ def load_dataset(
         cache folder.
     """
     known = None if task is None else get_task(task)
-    options = LoadOptions(known, clip_actions, drop_bad, columns, cache)
+    if columns is not None and not isinstance(columns, Mapping):
+        raise DataError(f"columns must be a mapping, such as {{'episode': 'run'}}, not {columns!r}")
+    options = LoadOptions(known, clip_actions, drop_bad, drop_extremes, columns, cache)
     if mmap is None:
         return _load(source, options, in_memory)
     return load_mapped(
@@ -105,7 +113,10 @@ def _load(source: Source, options: LoadOptions, allocate: Allocate, scratch: Pat
     if scratch is not None and len(names) > 1:
         for i in range(len(names)):
             shutil.rmtree(scratch / f"part-{i}")
-    chosen = with_columns(known or anonymous_task(packed), packed)
+    episodes = np.flatnonzero(np.concatenate(good))
+    if options.drop_extremes:
+        episodes = _without_extremes(TrajectoryDataset(packed, anonymous_task(packed), source=name, episodes=episodes))
+    chosen = with_columns(known or anonymous_task(packed, episodes), packed)
     env_ids = list(dict.fromkeys(part.env_id for part in parts if part.env_id is not None))
     _note_versions(env_ids, chosen, name)
     return TrajectoryDataset(
@@ -113,8 +124,22 @@ def _load(source: Source, options: LoadOptions, allocate: Allocate, scratch: Pat
         chosen,
         source=name,
         env_id=env_ids[0] if len(env_ids) == 1 else None,
-        episodes=np.flatnonzero(np.concatenate(good)),
+        episodes=episodes,
     )
+
+
+def _without_extremes(dataset: TrajectoryDataset) -> NDArray[np.int64]:
+    """The packed episodes that hold no extreme values; a note says which are left out."""
+    held, reasons = holds_extremes(dataset), "; ".join(map(str, dataset.extremes()))
+    if held.all():
+        raise DataError(f"{dataset.source}: {reasons}; no episode is without such, so nothing is left; clean the log")
+    if held.any():
+        names = listed(dataset.episode_name(int(number)) for number in np.flatnonzero(held))
+        note(
+            f"{dataset.source}: {held.sum()} of {len(dataset)} episodes ({names}) left out for extreme values, as "
+            f"requested: {reasons}"
+        )
+    return dataset.packed_episodes[~held]
 
 
 def _read_parts(

@@ -55,6 +55,7 @@ def _request(source: Source, options: LoadOptions) -> dict[str, Any]:
         "task": None if task is None else [task.name, *(getattr(task, name) for name in CHECKED)],
         "clip_actions": options.clip_actions,
         "drop_bad": options.drop_bad,
+        "drop_extremes": options.drop_extremes,
         "columns": dict(options.columns or {}),
     }
     plain: dict[str, Any] = json.loads(json.dumps(request))  # as it is read back
@@ -75,7 +76,7 @@ def _open(folder: Path, request: dict[str, Any], task: Task | None) -> Trajector
         chosen = np.array(episodes, dtype=np.int64)
     for said in entry({"notes": [], **facts}, list, where, "notes"):
         note(str(said))
-    stored = get_task(name) if name in task_names() else anonymous_task(packed)
+    stored = get_task(name) if name in task_names() else anonymous_task(packed, chosen)
     own = with_columns(task or stored, packed)
     return TrajectoryDataset(packed, own, source=source, env_id=facts.get("env_id"), episodes=chosen)
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.csv_files import is_csv_table, line_of
+from himatch._runtime.files import reading
+from himatch.data.columns import split_units
+from himatch.data.csv_files import csv_rows, is_csv_table, line_of, open_csv
 from himatch.data.wording import listed
+from himatch.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +47,23 @@ class Places:
         row = int(self.rows[step])
         place = line_of(Path(table), row) if table and is_csv_table(Path(table)) else f"row {row + 1}"
         return place if len(self.tables) == 1 or not table else f"{Path(table).name}, {place}"
+
+    def cell(self, step: int, column: str) -> str | None:
+        """What a CSV table holds of a step in a column of that name, as it stands there."""
+        if self.rows is None or self.rows[step] < 0:
+            return None
+        table = Path(next(path for first, path in reversed(self.tables) if first <= step))
+        return cell_of(table, int(self.rows[step]), column) if is_csv_table(table) else None
+
+
+def cell_of(path: Path, row: int, column: str) -> str | None:
+    """A cell of a CSV file by its row and the name of its column, which may have a unit there."""
+    try:
+        with reading(str(path)), open_csv(path) as file:
+            names, _ = split_units([name.strip() for name in next(csv.reader(file), [])])
+        return next(islice(csv_rows(path), row, None))[1][names.index(column)]
+    except (DataError, StopIteration, ValueError, IndexError):  # another file by now
+        return None
 
 
 def join_places(parts: Sequence[Places], episodes: Sequence[int], steps: Sequence[int]) -> Places:

@@ -13,29 +13,40 @@ from himatch.data.wording import listed
 from himatch.errors import DataError, note
 
 MOST = 10  # lines of a message
+EXAMPLES = 5  # of a kind in a line
 LEAVE_OUT = "leave them out (--drop-bad, drop_bad=True)"
 
 
 @dataclass
 class Problem:
-    """One kind of problem: the first such with its place, how to mend it, how many there are and in which episodes.
+    """One kind of problem: the first such of some episodes with their places, how to mend it, how many and where.
 
     ``droppable`` where ``drop_bad`` leaves the ``episodes`` out; where it has none, what was wrong has been left out
     already.
     """
 
-    first: str
+    examples: list[str]
     remedy: str
     droppable: bool = True
     count: int = 0
     episodes: set[int] = field(default_factory=set)
+
+    @property
+    def first(self) -> str:
+        """The first such."""
+        return self.examples[0]
+
+    @property
+    def some(self) -> str:
+        """The first such of some episodes."""
+        return "; ".join(self.examples) + ", and others" * (len(self.episodes) > len(self.examples))
 
     def line(self, packed: Packed) -> str:
         """The problem in one line."""
         more = f", {self.count} in all" if self.count > max(1, len(self.episodes)) else ""
         several = self.droppable or len(self.episodes) > 1
         where = f"; affected: {affected(packed, self.episodes)}" if self.episodes and several else ""
-        return f"{self.first}{where}{more}; {self.remedy}"
+        return f"{'; '.join(self.examples)}{where}{more}; {self.remedy}"
 
 
 @dataclass
@@ -54,11 +65,17 @@ class Problems:
         count: int = 1,
         droppable: bool = True,
     ) -> None:
-        """Note a problem; ``first`` is asked for its words once, for looking up lines of a file takes a while."""
+        """Note a problem.
+
+        ``first`` is asked for its words in some episodes only, for looking up lines of a file takes a while.
+        """
         if kind not in self.found:
-            self.found[kind] = Problem(first(), remedy, droppable)
-        self.found[kind].count += count
-        self.found[kind].episodes |= set(episodes)
+            self.found[kind] = Problem([], remedy, droppable)
+        problem, new = self.found[kind], set(episodes)
+        if not problem.examples or (len(problem.examples) < EXAMPLES and not new <= problem.episodes):
+            problem.examples.append(first())
+        problem.count += count
+        problem.episodes |= new
 
     @property
     def episodes(self) -> set[int]:
@@ -87,7 +104,7 @@ def settle(problems: Problems, packed: Packed, where: str, *, drop_bad: bool) ->
         reasons = "; ".join(one.first for one in kinds)
         raise DataError(f"{where}: {reasons}; no episode is without such, so nothing is left; clean the log")
     if bad:
-        reasons = "; ".join(one.first + ", and others" * (one.count > 1) for one in kinds if one.episodes)
+        reasons = "; ".join(one.some for one in kinds if one.episodes)
         note(f"{where}: {affected(packed, bad)} left out, as requested: {reasons}")
     for one in kinds:
         if not one.episodes:

@@ -2,55 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch.data.facts import SAME_RATE
 from himatch.data.wording import listed
 from himatch.errors import note
 
 GAP = 1.5  # usual intervals, from which on rows are missing between two
 IRREGULAR = 0.1  # part of the intervals that are gaps, from which on none of them says anything
 SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9}
+OTHER, FEWEST = 1.1, 5  # times the usual interval, over so many, is another rate
 DIGITS = 4  # of a rate that are more than jitter
 
 Rows = NDArray[np.int64]
 
 
-def rate_of_steps(step: NDArray[Any], rows_of: Sequence[Rows], unit: str | None, where: str) -> float | None:
+def rate_of_steps(
+    step: NDArray[Any], rows_of: Mapping[str, Rows], unit: str | None, given: float | None, where: str
+) -> float | None:
     """Steps a second, where the step column holds times: dates, numbers with a unit, or fractions, which are seconds.
 
-    Whole numbers without a unit are counted steps.
+    Whole numbers without a unit are counted steps. A rate that is ``given`` is kept, and times of another are noted.
     """
-    intervals = np.concatenate([np.diff(step[rows]) for rows in rows_of] or [np.empty(0)])
-    intervals = intervals[np.isfinite(intervals)]
+    found = {name: found[np.isfinite(found)] for name, rows in rows_of.items() if len(found := np.diff(step[rows]))}
+    intervals = np.concatenate([*found.values(), np.empty(0)])
     if len(intervals) == 0 or (usual := float(np.median(intervals))) <= 0:
-        return None
+        return given
     if unit is None and bool((intervals == np.round(intervals)).all()):
-        return None
+        return given
     seconds = SECONDS.get((unit or "s").lower())
     if seconds is None:
-        return None
+        return given
+    others = _other_rates(found, usual)
+    if others:
+        if given is None:
+            rates = " and ".join(f"{1 / (one * seconds):.3g}" for one in _ends(others))
+            note(
+                f"{where}: {len(others)} of {len(rows_of)} episodes ({listed(map(repr, others))}) were recorded at "
+                f"{rates} Hz, the others at {1 / (usual * seconds):.3g} Hz, so it has no control rate; resample them "
+                "to one, or state it for all of them (--columns.rate)"
+            )
+        return given
     if ((intervals > GAP * usual) | (intervals < usual / GAP)).mean() > IRREGULAR:
-        if unit is not None:
+        if unit is not None and given is None:
             note(
                 f"{where}: the times of its steps are irregular (from {intervals.min() * seconds:.3g} to "
                 f"{intervals.max() * seconds:.3g} s apart), so it has no control rate; resample it, or state one "
                 "(--columns.rate)"
             )
-        return None
-    return float(f"{1 / (usual * seconds):.{DIGITS}g}")
+        return given
+    measured = float(f"{1 / (usual * seconds):.{DIGITS}g}")
+    if given is None:
+        return measured
+    note_other_rate(given, measured, "the times of its steps say", where)
+    return given
 
 
-def note_gaps(step: NDArray[Any], rows_of: Mapping[str, Rows], where: str) -> None:
+def note_other_rate(given: float, measured: float | None, who: str, where: str) -> None:
+    """Warn of a rate that somebody states and the source does not."""
+    if measured is not None and abs(given - measured) > SAME_RATE * measured:
+        note(
+            f"{where}: {given:g} Hz is stated as its rate, {who} {measured:g} Hz; {given:g} Hz is kept (--columns.rate)"
+        )
+
+
+def _other_rates(intervals: Mapping[str, NDArray[Any]], usual: float) -> dict[str, float]:
+    """The usual interval of each episode whose own is regular, and another than that of all."""
+    others = {}
+    for name, found in intervals.items():
+        own = float(np.median(found)) if len(found) >= FEWEST else usual
+        if own > 0 and not usual / OTHER < own < usual * OTHER:
+            regular = ((found <= GAP * own) & (found >= own / GAP)).mean() >= 1 - IRREGULAR
+            others.update({name: own} if regular else {})
+    return others
+
+
+def _ends(others: Mapping[str, float]) -> list[float]:
+    """The shortest and the longest interval, or the one that there is."""
+    low, high = min(others.values()), max(others.values())
+    return [low] if high < low * OTHER else [high, low]
+
+
+def note_gaps(step: NDArray[Any], rows_of: Mapping[str, Rows], unit: str | None, where: str) -> None:
     """Warn of rows that are missing inside episodes, where the steps are regular otherwise."""
     intervals = {name: np.diff(step[rows]) for name, rows in rows_of.items()}
     everything = np.concatenate(list(intervals.values()) or [np.empty(0)])
     if len(everything) == 0:
         return
     usual = np.median(everything)
+    if unit is not None or bool(
+        (everything != np.round(everything)).any()
+    ):  # times; an episode of another rate misses nothing
+        others = _other_rates(intervals, float(usual))
+        intervals = {name: found for name, found in intervals.items() if name not in others}
     torn = [name for name, found in intervals.items() if (found > GAP * usual).any()]
     if torn and (everything > GAP * usual).mean() <= IRREGULAR:
         note(

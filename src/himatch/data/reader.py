@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from himatch.data.columns import Columns
 from himatch.data.csv_files import is_csv_table
 from himatch.data.dataset import TrajectoryDataset
@@ -17,6 +20,7 @@ from himatch.data.minari import MinariFolder, find_folder, read_minari
 from himatch.data.packed import Allocate, Packed
 from himatch.data.pickles import read_pickle
 from himatch.data.problems import Problems
+from himatch.data.rates import note_other_rate
 from himatch.data.sources import locate, split_sources
 from himatch.data.table_files import DataFrame, is_frame
 from himatch.data.tables import read_table
@@ -47,6 +51,7 @@ class LoadOptions:
     task: Task | None
     clip_actions: bool
     drop_bad: bool
+    drop_extremes: bool
     columns: Mapping[str, Any] | None
     cache: str | Path | None
 
@@ -89,6 +94,7 @@ def read_source(source: Source, options: LoadOptions, allocate: Allocate) -> Sou
     if rate is None:
         return content
     Columns().changed({"rate": rate}, "columns")
+    note_other_rate(float(rate), content.packed.facts.rate, "the source says", source_name(source))
     facts = replace(content.packed.facts, rate=float(rate))
     return replace(content, packed=replace(content.packed, facts=facts))
 
@@ -177,11 +183,12 @@ def task_of_name(path: Path) -> Task | None:
     return None
 
 
-def anonymous_task(packed: Packed) -> Task:
-    """A task without named features, for data that belongs to none."""
+def anonymous_task(packed: Packed, episodes: NDArray[np.int64] | None = None) -> Task:
+    """A task without named features, for data that belongs to none, as long as the longest of the ``episodes``."""
+    lengths = packed.lengths if episodes is None else packed.lengths[episodes]
     return Task(
         name=UNNAMED,
-        horizon=int(packed.lengths.max(initial=1)),
+        horizon=int(lengths.max(initial=1)),
         observation_width=packed.observations.shape[1] or None,
         action_width=packed.actions.shape[1] or None,
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from himatch.data.cells import TableContent
 from himatch.data.problems import LEAVE_OUT, Problems
 from himatch.data.table_files import StepTable
+from himatch.errors import DataError
 
 Rows = NDArray[np.int64]
 
@@ -19,11 +20,11 @@ def order_rows(
 ) -> dict[str, Rows]:
     """Row numbers of every episode by its name, in order of appearance; steps put them in order, where there are any.
 
-    Rows that are there twice, with the same step and the same numbers, are left out but for one.
+    Rows that are there twice, with the same step and the same numbers, are left out but for one, and so are all rows
+    that name no episode.
     """
-    changes = np.flatnonzero(episode[1:] != episode[:-1]) + 1
     groups: dict[str, list[Rows]] = {}
-    for run in np.split(np.arange(len(episode)), changes):
+    for run in _runs(_named(episode, table, problems), episode):
         name = str(episode[run[0]])
         if name in groups and step is None:
             problems.add(
@@ -44,6 +45,34 @@ def order_rows(
         name: rows if np.isin(wrong, rows).any() else _by_step(rows, step, name, i, content, table, problems)
         for i, (name, rows) in enumerate(rows_of.items())
     }
+
+
+def _runs(rows: Rows, episode: NDArray[Any]) -> list[Rows]:
+    """The rows, cut where another episode begins."""
+    names = episode[rows]
+    return np.split(rows, np.flatnonzero(names[1:] != names[:-1]) + 1)
+
+
+def _named(episode: NDArray[Any], table: StepTable, problems: Problems) -> Rows:
+    """The rows that say which episode they belong to."""
+    rows = np.arange(len(episode))
+    blank = [run for run in _runs(rows, episode) if not str(episode[run[0]]).strip()]
+    if not blank:
+        return rows
+    nameless = np.concatenate(blank)
+    if len(nameless) == len(rows):
+        raise DataError(
+            f"{table.where}: no row says which episode it belongs to; fill its episode column in, or make the table "
+            "one episode (--columns.episode '')"
+        )
+    problems.add(
+        "nameless",
+        [],
+        lambda: f"the episode is missing in {table.place(int(nameless[0]))}",
+        "fill it in, or have such rows left out (--drop-bad, drop_bad=True)",
+        count=len(nameless),
+    )
+    return np.delete(rows, nameless)
 
 
 def _by_step(

@@ -24,6 +24,7 @@ from himatch.data.wording import listed
 from himatch.errors import DataError, note
 from himatch.tasks import Task
 
+CLOCKS = ("time", "t", "timestamp", "tick")
 MOST_CHOICES, FEWEST_ROWS = 10, 100  # whole numbers that look like choices, over at least so many rows
 
 
@@ -50,8 +51,8 @@ def read_table(
     rate = mapping.rate
     if "step" in steps.roles:
         ordered = {name: rows for i, (name, rows) in enumerate(rows_of.items()) if i not in problems.episodes}
-        note_gaps(steps.roles["step"], ordered, table.where)
-        rate = rate or rate_of_steps(steps.roles["step"], list(ordered.values()), steps.step_unit, table.where)
+        note_gaps(steps.roles["step"], ordered, steps.step_unit, table.where)
+        rate = rate_of_steps(steps.roles["step"], ordered, steps.step_unit, rate, table.where)
     called = {**steps.names, "observations": steps.names["observations"][: packed.observations.shape[1]]}
     known = {name for several in called.values() for name in several}
     units = {name: unit for name, unit in {**steps.units, **mapping.units}.items() if name in known}
@@ -59,7 +60,7 @@ def read_table(
     return replace(
         packed,
         columns=called,
-        facts=Facts(rate, units, (mapping.path,) if mapping.path else ()),
+        facts=Facts(rate, units, (mapping.path,) if mapping.path else (), steps.clock),
         places=Places(tuple(rows_of), np.concatenate(list(rows_of.values())), ((0, path),)),
     ), problems
 
@@ -75,6 +76,7 @@ class _Steps:
     all_names: list[str]
     units: dict[str, str]
     step_unit: str | None
+    clock: str | None
     content: TableContent
 
 
@@ -105,8 +107,16 @@ def _read_steps(table: StepTable, mapping: Columns) -> _Steps:
         names,
         units,
         step_unit,
+        _unused_clock(names, found) if mapping.step else None,
         content,
     )
+
+
+def _unused_clock(names: list[str], found: Mapping[str, list[int]]) -> str | None:
+    """A column that holds times, by its name, in a table whose steps no column orders."""
+    used = {i for several in found.values() for i in several}
+    clocks = [name for i, name in enumerate(names) if i not in used and name.lower() in CLOCKS]
+    return clocks[0] if clocks and "step" not in found else None
 
 
 def _check_choices(steps: _Steps, mapping: Columns, where: str) -> None:
@@ -137,11 +147,13 @@ def _looks_chosen(column: NDArray[np.float64]) -> bool:
 def _find_wrong_cells(steps: _Steps, rows_of: Mapping[str, Rows], table: StepTable, problems: Problems) -> None:
     if not steps.content.wrong:
         return
-    episode_of = np.empty(len(steps.actions), dtype=np.int64)
+    episode_of = np.full(len(steps.actions), -1, dtype=np.int64)
     for i, rows in enumerate(rows_of.values()):
         episode_of[rows] = i
     for one in steps.content.wrong:
         episode = [int(episode_of[one.row])]
+        if episode[0] < 0:  # a row that is left out
+            continue
         if one.column is None:
             problems.add(
                 "width",

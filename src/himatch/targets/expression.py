@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy as np
 
 from himatch.data import TrajectoryDataset, load_dataset
 from himatch.data.checks import align_columns
-from himatch.errors import DataError, ExpressionError, HimatchError, TargetError
+from himatch.errors import DataError, ExpressionError, HimatchError, HimatchWarning, TargetError
 from himatch.targets.distribution import Component, Distribution, Shape, number
 from himatch.targets.target import Demonstration, Drawn, Goal, Patched, Return, Samples, Shifted, Synthetic, Target
 from himatch.tasks import Task
@@ -30,6 +31,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _DEEPEST = 40
 
 Content = TypeVar("Content")
+_OF_OTHERS = (r"(?s).* episodes .* left out, as requested", r".* episodes are longer than the ")
+"""Notes on a file of which one episode is taken."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 
@@ -272,8 +275,14 @@ class _Parser:
         path = self.path()
         called = self.path("expected the name or the number of an episode") if self.accept(",") else None
         wanted = {name: list(names) for name, names in (self.columns or {}).items() if names}
-        dataset = self.opened(path, lambda path: _demonstrations(path, self.task, wanted))
+        dataset, healthy = self.opened(path, lambda path: _demonstrations(path, self.task, wanted))
         number = _episode(dataset, path, called)
+        if number not in healthy:
+            raise TargetError(
+                f"episode {dataset.episode_name(number)} cannot be a demonstration, mend it or take another: "
+                f"{_fault(path, self.task, wanted)}",
+                0 if called is None else 1,
+            )
         return Demonstration(dataset[number], f"demo({path}, {number if called is None else called})")
 
     def heldout(self) -> Target:
@@ -283,16 +292,33 @@ class _Parser:
         return self.held_out(number)
 
 
-def _demonstrations(path: str, task: Task | str | None, wanted: dict[str, list[str]]) -> TrajectoryDataset:
-    """What a file holds, with its columns, where they have names, in the order of those of the run."""
+def _demonstrations(
+    path: str, task: Task | str | None, wanted: dict[str, list[str]]
+) -> tuple[TrajectoryDataset, list[int]]:
+    """What a file holds, with its columns, where they have names, in the order of those of the run.
+
+    Besides, which episodes are without a problem: only the one that is taken has to be.
+    """
     try:
-        dataset = load_dataset(path, task, columns=wanted)
+        with warnings.catch_warnings():
+            for said in _OF_OTHERS:
+                warnings.filterwarnings("ignore", said, HimatchWarning)
+            dataset = load_dataset(path, task, columns=wanted, drop_bad=True)
         named = {name: tuple(names) for name, names in wanted.items()}
         packed = align_columns(dataset.packed, named, path, "the run's")  # of a set that is no table
     except DataError as reason:
         run = "; ".join(f"{name} {', '.join(names)}" for name, names in wanted.items())
         raise DataError(f"{reason} (the run's columns are {run})" if wanted else str(reason)) from reason
-    return TrajectoryDataset(packed, dataset.task, source=dataset.source, episodes=dataset.packed_episodes)
+    return TrajectoryDataset(packed, dataset.task, source=dataset.source), dataset.packed_episodes.tolist()
+
+
+def _fault(path: str, task: Task | str | None, wanted: dict[str, list[str]]) -> str:
+    """What is wrong with the episodes of a file."""
+    try:
+        load_dataset(path, task, columns=wanted)
+    except DataError as reason:
+        return str(reason)
+    return f"{path} has changed"
 
 
 def _episode(dataset: TrajectoryDataset, path: str, called: str | None) -> int:

@@ -166,7 +166,10 @@ class Plan:
         """Warn of readings that are trained on though nobody may have meant them."""
         found = self.split.train.extremes()
         for column in found[:NOTED]:
-            note(f"{column}; it is trained on with them (himatch data inspect)")
+            note(
+                f"{column}; it is trained on with them (himatch data inspect shows them, --drop-extremes leaves such "
+                "episodes out)"
+            )
         if len(found) > NOTED:
             note(f"{len(found) - NOTED} more columns have extreme values (himatch data inspect)")
 

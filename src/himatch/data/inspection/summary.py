@@ -146,6 +146,8 @@ def _remarks(dataset: TrajectoryDataset, reports: list[FeatureReport]) -> list[s
             f"the source does not say which version of {environment_name(task.env_id)} it was recorded in"
             + (" (D4RL's own files: v2-era physics, nearest today v4)" if task in LOCOMOTION else "")
         )
+    if (clock := dataset.packed.facts.clock) is not None:
+        remarks.append(f"column {clock} is not used; name it with --columns.step {clock} to check order and rate")
     if len(dataset) < 15:
         remarks.append(f"{len(dataset)} episodes are too few for the paper's split, which needs 15")
     remarks += map(str, dataset.extremes())
