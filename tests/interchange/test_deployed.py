@@ -19,7 +19,7 @@ from untrained import untrained
 
 import himatch as hm
 from himatch.deployed import ExportedTargets
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, HimatchWarning
 from himatch.interchange.facts import feature_from, run_hash
 from himatch.interchange.ztables import z_file, z_tables
 from himatch.methods import Method
@@ -147,6 +147,12 @@ def test_what_it_refuses(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     with pytest.raises(HimatchError, match="shows observations of 27"):
         hm.export_onnx(rewarded, tmp_path / "policy.onnx", targets=[other])
     assert not (tmp_path / "policy.onnx").exists()
+
+
+def test_a_target_that_the_data_does_not_cover_is_noted(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.CDT("x_velocity", bins=7), data, tmp_path)
+    with pytest.warns(HimatchWarning, match=r"100% of normal\(90,1\) lies where no training episode goes"):
+        z_tables(policy, "normal(90,1)", facts(policy))
 
 
 def test_it_needs_numpy_alone() -> None:
