@@ -79,8 +79,10 @@ def test_names_that_are_missing_or_unknown(policy: Policy, data: hm.TrajectoryDa
             controller.act(observation)
         assert "\n" not in str(raised.value)
     assert controller.step == 0
-    with pytest.raises(HimatchError, match="knee of the observation must be a number, or 2 for the batch"):
-        policy.controller(data[0], batch=2).act({**given, "knee": [1.0, 2.0, 3.0]})
+    pair: dict[str, Any] = {name: [0.5, 0.5] for name in NAMES}
+    for knee in ([1.0, 2.0, 3.0], [1.0], 1.0):  # a number is the reading of one robot
+        with pytest.raises(HimatchError, match="knee of the observation must be an array of 2 numbers, one for each"):
+            policy.controller(data[0], batch=2).act({**pair, "knee": knee})
 
 
 def test_warnings_have_names_and_units(policy: Policy, data: hm.TrajectoryDataset) -> None:
