@@ -138,7 +138,7 @@ class Policy:
     @temperature.setter
     def temperature(self, temperature: float) -> None:
         try:
-            value = float(temperature)
+            value = np.nan if isinstance(temperature, (str, bytes, bool)) else float(temperature)
         except (TypeError, ValueError):
             value = np.nan
         if not 0.0 <= value < np.inf:

@@ -119,13 +119,15 @@ def test_time_stamps_give_the_rate(interval: float, differs: bool, policy: Polic
 def test_times_and_rates_that_cannot_be(policy: Policy, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     controller, row = policy.controller(data[0]), data[0].observations[0]
     controller.act(row, time=1.0)
-    for time in (1.0, 0.5, np.nan, "late"):
+    for time in (1.0, 0.5, np.nan, "late", "12", True):
         with pytest.raises(HimatchError, match=r"time is in seconds and grows from step to step, got .* after 1"):
             controller.act(row, time=time)  # type: ignore[arg-type]
     assert controller.step == 1
-    for rate in (0, -1.0, np.nan, "fast"):
+    for rate in (0, -1.0, np.nan, "fast", "50", True):
         with pytest.raises(HimatchError, match="the rate is a positive number"):
             policy.controller(data[0], rate=rate)  # type: ignore[arg-type]
+    with pytest.raises(HimatchError, match=r"the temperature must be a number from 0 up, got '0.5'"):
+        policy.temperature = "0.5"  # type: ignore[assignment]
     policy.description["data"]["rate"] = None
     with pytest.warns(HimatchWarning, match="does not say at which rate its data was recorded, so 50 Hz cannot be"):
         policy.controller(data[0], rate=50)
