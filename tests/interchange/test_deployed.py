@@ -289,6 +289,38 @@ def test_a_model_that_clamps(clamp: bool, data: hm.TrajectoryDataset, tmp_path: 
         np.testing.assert_allclose(action, controller.act(row), atol=1e-5)
 
 
+@pytest.mark.parametrize("clamp", [True, False])
+def test_what_is_not_finite_does_not_pass(clamp: bool, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    import onnxruntime
+
+    policy = untrained(hm.BC(), data, tmp_path, layers=1)
+    hm.export_onnx(policy, tmp_path / "policy.onnx", targets=[data[0]], clamp=clamp)
+    model = onnxruntime.InferenceSession(tmp_path / "policy.onnx", providers=["CPUExecutionProvider"])
+    states = np.repeat(data[2].observations[None, :5], 3, axis=0)
+    states[1, -1, 8], states[2, 2, 3] = np.inf, np.nan
+    windows = {"states": states, "actions": np.zeros((3, 5, 3), np.float32)}
+    (late,) = model.run(["action"], {**windows, "step": np.array([9, 9, 9])})
+    np.testing.assert_array_equal(np.isnan(late).all(axis=1), [False, True, True])
+    (early,) = model.run(["action"], {**windows, "step": np.array([0, 0, 0])})  # the last row alone is of this episode
+    np.testing.assert_array_equal(np.isnan(early).all(axis=1), [False, True, False])
+    assert np.isfinite(late[0]).all()
+    broken = failing(data[2], 3)
+    with pytest.raises(ValueError, match="step 3: the observation holds NaN or infinity"):
+        documented()(robot=broken, path=str(tmp_path / "policy.onnx"), target=0, conditioning="nominal")
+    assert len(broken.actions) == 3
+
+
+def failing(episode: hm.Trajectory, step: int) -> Log:
+    """A robot one of whose sensors fails at a step."""
+
+    class Failing(Log):
+        def step(self, action: Any) -> tuple[Any, float, bool]:
+            observation, reward, ended = super().step(action)
+            return observation * (np.nan if len(self.actions) == step else 1.0), reward, ended
+
+    return Failing(episode)
+
+
 def test_nothing_to_clamp_to(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     policy = untrained(hm.BC(), data, tmp_path)
     tensors = {name: t for name, t in policy.normalizers.tensors().items() if name not in ("state_low", "state_high")}
