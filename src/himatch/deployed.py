@@ -7,6 +7,7 @@ imports nothing but NumPy, so a robot without himatch can have a copy of it.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,9 @@ class ExportedTargets:
     """
 
     def __init__(self, path: str | Path, target: int | str = 0, conditioning: str = "nominal") -> None:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        self.about: dict[str, Any] = json.loads(str(arrays.pop("about")))
+        about, arrays = _read(path)
+        self.about: dict[str, Any] = about
         """What the model's own metadata say (``custom_metadata_map``), parsed."""
-        if self.about["z_format"] != FORMAT:
-            raise ValueError(
-                f"{path} has format {self.about['z_format']}, this program reads {FORMAT}; export it again"
-            )
         self.names: list[str] = self.about["targets"]
         self._arrays = arrays
         known = self.about["conditionings"]
@@ -43,13 +39,25 @@ class ExportedTargets:
         self.retarget(target)
 
     def retarget(self, target: int | str) -> None:
-        """Another of the targets, by number or name; what was achieved stays."""
-        if isinstance(target, str) and target not in self.names:
-            raise ValueError(f"there is no target {target!r} in the file; it has {', '.join(self.names)}")
-        number = self.names.index(target) if isinstance(target, str) else range(len(self.names))[target]
+        """Another of the targets, by number or name; what was achieved stays.
+
+        In names, spaces and how numbers are written make no difference: ``normal(1.0, 0.05)`` is ``normal(1,0.05)``.
+        """
+        number = self._number(target)
         self._table = self._arrays.get(f"{'planned' if self.conditioning == 'planned' else 'nominal'}-{number}")
         self._total, self._whole = self._arrays.get(f"total-{number}"), self._arrays.get(f"whole-{number}")
         self._length = self.about["lengths"][number]
+
+    def _number(self, target: int | str) -> int:
+        if isinstance(target, str):
+            found = [i for i, name in enumerate(self.names) if _tokens(name) == _tokens(target)]
+            exact = [i for i in found if self.names[i] == target]
+            if found:
+                return (exact or found)[0]
+        elif isinstance(target, (int, np.integer)) and not isinstance(target, bool) and 0 <= target < len(self.names):
+            return int(target)
+        known = ", ".join(f"{i} {name}" for i, name in enumerate(self.names))
+        raise ValueError(f"there is no target {target!r} in the file; it has {known}")
 
     def reset(self) -> None:
         """Begin an episode: nothing is achieved yet."""
@@ -57,6 +65,8 @@ class ExportedTargets:
 
     def inputs(self, step: int) -> dict[str, NDArray[np.float32]]:
         """The model's ``z`` of this step, ``(k,)``, or its ``target_states``, ``(S, obs)``; nothing for ``bc``."""
+        if not isinstance(step, (int, np.integer)) or step < 0:
+            raise ValueError(f"the step is a whole number from 0 up, the steps since the episode began, got {step!r}")
         if self.conditioning == "remaining":
             return {"z": self._remaining()}
         return (
@@ -71,11 +81,14 @@ class ExportedTargets:
         *,
         phi: ArrayLike | None = None,
     ) -> None:
-        """Count a step under ``remaining``; ``phi`` is its feature where that is a function of your own."""
+        """Count a step under ``remaining``; ``phi`` is its feature where that is a function of your own.
+
+        What is refused is not counted: a wrong width, NaN, infinity.
+        """
         if self.conditioning != "remaining":
             return
-        values = self._feature(observation, action, reward) if phi is None else phi
-        self._done = self._done + _contribution(np.atleast_1d(np.asarray(values, np.float32)), self._aggregator)
+        values = self._feature(observation, action, reward) if phi is None else _row(phi, self._feature_width, "phi")
+        self._done = self._done + _contribution(values.astype(np.float32), self._aggregator)
         self._steps += 1
 
     # -- remaining: what of the target's total was not achieved yet ------------------------------------------------
@@ -85,13 +98,23 @@ class ExportedTargets:
         found: dict[str, Any] = self.about["statistic"]["aggregator"]
         return found
 
+    @property
+    def _feature_width(self) -> int:
+        """Numbers of the feature of a step: each has its part of the total."""
+        assert self._total is not None
+        aggregator = self._aggregator
+        part = {"histogram": "count", "moments": "order"}.get(aggregator["kind"])
+        return self._total.size // (1 if part is None else int(aggregator[part]))
+
     def _remaining(self) -> NDArray[np.float32]:
         assert self._total is not None
         assert self._whole is not None
         rest = _of_total(self._total - self._done, self._length - self._steps, self._aggregator)
         return np.where(np.isnan(rest), self._whole, rest).astype(np.float32)
 
-    def _feature(self, observation: ArrayLike | None, action: ArrayLike | None, reward: float | None) -> list[float]:
+    def _feature(
+        self, observation: ArrayLike | None, action: ArrayLike | None, reward: float | None
+    ) -> NDArray[np.float64]:
         """The feature of a step, from where it lies: ``["observation", 5]``, ``["action", 0]`` or ``["reward", 0]``."""
         sources = self.about["z"]["feature_from"]
         if sources is None:
@@ -103,7 +126,68 @@ class ExportedTargets:
             raise ValueError(
                 f"remaining conditioning on {self.about['z']['feature']} needs the {' and the '.join(lacking)}"
             )
-        return [float(np.atleast_1d(np.asarray(given[what]))[place]) for what, place in sources]
+        widths = {"observation": len(self.about["columns"]), "action": len(self.about["action_columns"]), "reward": 1}
+        needed = {what for what, _ in sources}
+        rows = {
+            what: _row(values, widths[what], f"the {what}")
+            for what, values in given.items()
+            if values is not None and (what in needed or what != "reward")
+        }
+        return np.array([rows[what][place] for what, place in sources])
+
+
+def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What a file says, and its tables; any other file is refused in one line."""
+    damaged = f"{path} is damaged, or no file that himatch export --target wrote (.z.npz); export it again"
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}: there is no such file; himatch export --target writes it beside the model")
+    try:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        about: dict[str, Any] = json.loads(str(arrays.pop("about")))
+        form = about["z_format"]
+    except Exception:  # of zipfile, zlib, json or NumPy: which one says nothing to a reader
+        raise ValueError(damaged) from None
+    if form != FORMAT:
+        raise ValueError(f"{path} has format {form}, this program reads {FORMAT}; export it again")
+    try:
+        wanted = {f"{table}-{i}" for table in _tables_of(about) for i in range(len(about["lengths"]))}
+        whole = len(about["targets"]) == len(about["lengths"]) and wanted <= arrays.keys()
+        whole = whole and all(np.isfinite(array).all() and array.size for array in arrays.values())
+    except (AttributeError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        raise ValueError(damaged)
+    return about, arrays
+
+
+def _tables_of(about: dict[str, Any]) -> list[str]:
+    """Names of the tables that every target has."""
+    tables = {"nominal": ["nominal"], "remaining": ["total", "whole"], "planned": ["planned"]}
+    if about["conditioned_by"] is None:
+        return []
+    return [table for conditioning in about["conditionings"] for table in tables[conditioning]]
+
+
+def _row(values: ArrayLike, width: int, what: str) -> NDArray[np.float64]:
+    """Finite numbers, as many as there have to be."""
+    try:
+        row = np.atleast_1d(np.asarray(values, np.float64))
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be {width} numbers, got {values!r}") from None
+    if row.shape != (width,):
+        raise ValueError(f"{what} must be {width} numbers, got an array of shape {row.shape}")
+    if not np.isfinite(row).all():
+        raise ValueError(f"{what} holds NaN or infinity; what was achieved cannot be counted")
+    return row
+
+
+_TOKEN = re.compile(r"(?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)|[A-Za-z_]\w*|\S")
+
+
+def _tokens(name: str) -> list[str | float]:
+    """The name of a target without spaces, its numbers as numbers."""
+    return [float(match[0]) if match["number"] else match[0] for match in _TOKEN.finditer(name)]
 
 
 def _contribution(phi: NDArray[np.float32], aggregator: dict[str, Any]) -> NDArray[np.float64]:

@@ -23,6 +23,7 @@ from himatch.overview import Overview, overview_of
 from himatch.rollout import Beyond, Conditioning, Controller, make_conditioner
 from himatch.rollout.checks import check_target
 from himatch.rollout.environment import Environment
+from himatch.rollout.episodes import check_episode, logged_episodes
 from himatch.rollout.limits import MARGIN
 from himatch.rollout.logged import logged_actions
 from himatch.runs.finder import find_run
@@ -137,7 +138,7 @@ class Policy:
     @temperature.setter
     def temperature(self, temperature: float) -> None:
         try:
-            value = float(temperature)
+            value = np.nan if isinstance(temperature, (str, bytes, bool)) else float(temperature)
         except (TypeError, ValueError):
             value = np.nan
         if not 0.0 <= value < np.inf:
@@ -287,6 +288,8 @@ class Policy:
         progress: Callable[[int, int], None] | None = None,
     ) -> list[list[MatchResult]]:
         """As :meth:`match_all`, with the same rollouts compared on several features: a list for each."""
+        if isinstance(targets, TrajectoryDataset):
+            targets = logged_episodes(self.run, targets)
         return match_targets(
             self.run,
             self.agent,
@@ -383,9 +386,10 @@ class Policy:
 
         ``sensitivity`` is the error under the statistics of other episodes of the list, up to five for each, divided
         by that under the own one: one, or less, means that the policy ignores its conditioning, or that all episodes
-        are alike. Of a single episode it is not a number.
+        are alike. Of a single episode it is not a number. Columns of a dataset are found by name, as in a join.
         """
-        own, count = self.action_error(episodes), len(episodes)
+        episodes = logged_episodes(self.run, episodes)
+        own, count = self._action_error(episodes, episodes), len(episodes)
         if not self.agent.dims.z:
             return {"action_error": own, "sensitivity": np.ones_like(own)}
         if count < 2:
@@ -393,12 +397,12 @@ class Policy:
         # Neighbours are often alike, and logs often alternate, so the others are drawn.
         rng, drawn = np.random.default_rng(0), min(OTHERS, count - 1)
         others = [(i + 1 + rng.permutation(count - 1)[:drawn]) % count for i in range(count)]
-        errors = [self.action_error(episodes, [episodes[other[k]] for other in others]) for k in range(drawn)]
+        errors = [self._action_error(episodes, [episodes[other[k]] for other in others]) for k in range(drawn)]
         return {"action_error": own, "sensitivity": np.mean(errors, axis=0) / np.maximum(own, 1e-12)}
 
     def embed(self, episodes: Sequence[Trajectory]) -> Tensor:
         """Embeddings of whole episodes (Meta-BC and FOCAL), one a seed and episode, ``(K, E, m)``."""
-        codes = self.agent.embed(self.normalizers, episodes)
+        codes = self.agent.embed(self.normalizers, logged_episodes(self.run, episodes))
         if codes is None:
             raise HimatchError(f"{self.method.name} embeds no whole episodes; meta-bc and focal do")
         return codes
@@ -409,6 +413,7 @@ class Policy:
         The policy sees the episode's own past and is conditioned on ``target`` (by default the episode itself, else
         whatever :meth:`match` takes), step by step, as at run time under ``nominal`` conditioning.
         """
+        check_episode(trajectory)
         self._check_widths(trajectory, "the episode")
         wanted = self.target(trajectory if target is None else target)
         check_target(self.run, self.agent.dims, wanted)
@@ -428,13 +433,17 @@ class Policy:
         """Mean squared action error of each seed over logged episodes, ``(K,)``, in units of half the action range.
 
         With ``targets``, one for each, episodes are predicted under these instead of their own statistic: how much the
-        error rises says how much the policy uses its conditioning.
+        error rises says how much the policy uses its conditioning. Columns of a dataset are found by name.
         """
-        if not isinstance(trajectories, Sequence) or not trajectories:
-            raise HimatchError(f"a list of episodes with something in it is needed, not {shown(trajectories)}")
-        given = list(trajectories if targets is None else targets)
-        if len(given) != len(trajectories):
-            raise HimatchError(f"{len(trajectories)} episodes but {len(given)} targets")
+        episodes = logged_episodes(self.run, trajectories)
+        if isinstance(targets, TrajectoryDataset):
+            targets = logged_episodes(self.run, targets)
+        given = episodes if targets is None else targets
+        if len(given) != len(episodes):
+            raise HimatchError(f"{len(episodes)} episodes but {len(given)} targets")
+        return self._action_error(episodes, given)
+
+    def _action_error(self, trajectories: Sequence[Trajectory], given: Sequence[TargetLike]) -> NDArray[np.float64]:
         half = self.normalizers.action_half.cpu().numpy()
         total, steps = np.zeros(len(self.seeds)), 0
         for trajectory, target in zip(trajectories, given, strict=True):

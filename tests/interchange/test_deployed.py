@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -19,7 +20,7 @@ from untrained import untrained
 
 import himatch as hm
 from himatch.deployed import ExportedTargets
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, HimatchWarning
 from himatch.interchange.facts import feature_from, run_hash
 from himatch.interchange.ztables import z_file, z_tables
 from himatch.methods import Method
@@ -135,7 +136,7 @@ def test_what_it_refuses(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"double is a function of your own; hand over its value: achieved\(phi=...\)"):
         targets.achieved(data[0].observations[0])
     targets.achieved(phi=2 * data[0].observations[0, 5])
-    with pytest.raises(ValueError, match=r"no target 'point\(3\)' in the file; it has normal\(1,0.6\)"):
+    with pytest.raises(ValueError, match=r"no target 'point\(3\)' in the file; it has 0 normal\(1,0.6\)"):
         targets.retarget("point(3)")
     with pytest.raises(ValueError, match="nominal, remaining, planned conditioning, not 'ajar'"):
         ExportedTargets(tmp_path / "z.npz", conditioning="ajar")
@@ -147,6 +148,80 @@ def test_what_it_refuses(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     with pytest.raises(HimatchError, match="shows observations of 27"):
         hm.export_onnx(rewarded, tmp_path / "policy.onnx", targets=[other])
     assert not (tmp_path / "policy.onnx").exists()
+
+
+@pytest.fixture
+def remaining(data: hm.TrajectoryDataset, tmp_path: Path) -> Path:
+    policy = untrained(hm.CDT("x_velocity", bins=7), data, tmp_path)
+    np.savez(tmp_path / "z.npz", **z_tables(policy, ["normal(1,0.05)", "point(1)"], facts(policy)))
+    return tmp_path / "z.npz"
+
+
+def test_targets_by_number_and_name(remaining: Path) -> None:
+    for target in (5, 2, -1, True, 0.0, None, "normal(1,0.06)", "normal (1,0.05"):
+        with pytest.raises(ValueError, match=r"there is no target .* it has 0 normal\(1,0.05\), 1 point\(1\)$"):
+            ExportedTargets(remaining, target)  # type: ignore[arg-type]
+    targets = ExportedTargets(remaining, 1)
+    with pytest.raises(ValueError, match="there is no target 9"):
+        targets.retarget(9)
+    expected = ExportedTargets(remaining, 0).inputs(0)["z"]
+    for name in ("normal(1,0.05)", "normal(1.0, 5e-2)", " normal( 1. ,.05 ) "):
+        targets.retarget(1)
+        targets.retarget(name)
+        np.testing.assert_array_equal(targets.inputs(0)["z"], expected)
+    with pytest.raises(ValueError, match="the step is a whole number from 0 up"):
+        targets.inputs(-1)
+
+
+def test_steps_that_cannot_be_counted(remaining: Path, data: hm.TrajectoryDataset) -> None:
+    targets = ExportedTargets(remaining, conditioning="remaining")
+    row, action, before = data[0].observations[0], data[0].actions[0], targets.inputs(0)["z"]
+    broken = row.copy()
+    broken[5] = np.nan
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"observation": row[:10]}, r"the observation must be 11 numbers, got an array of shape \(10,\)"),
+        ({"observation": row, "action": action[:1]}, r"the action must be 3 numbers, got an array of shape \(1,\)"),
+        ({"observation": broken}, "the observation holds NaN or infinity; what was achieved cannot be counted"),
+        ({"observation": "high"}, "the observation must be 11 numbers, got 'high'"),
+        ({"phi": [1.0, 2.0]}, r"phi must be 1 numbers, got an array of shape \(2,\)"),
+        ({"phi": np.inf}, "phi holds NaN"),
+    ]
+    for given, message in cases:
+        with pytest.raises(ValueError, match=message):
+            targets.achieved(**given)
+    np.testing.assert_array_equal(targets.inputs(0)["z"], before)
+    targets.achieved(row, action, np.nan)  # a reward that nobody needs
+
+
+def test_damaged_files_are_one_line(remaining: Path, tmp_path: Path) -> None:
+    content, path = remaining.read_bytes(), tmp_path / "damaged.z.npz"
+    rng = np.random.default_rng(0)
+    damaged = [content[:n] for n in rng.integers(0, len(content), 20)] + [b"", b"onnx", b"PK" * 50]
+    for damage in damaged:
+        path.write_bytes(damage)
+        with pytest.raises(ValueError, match=r"damaged.z.npz is damaged, or no file that himatch export") as raised:
+            ExportedTargets(path)
+        assert "\n" not in str(raised.value)
+    for place in rng.integers(0, len(content), 100):  # a bit may lie where nothing is
+        path.write_bytes(content[:place] + bytes([content[place] ^ 16]) + content[place + 1 :])
+        with contextlib.suppress(ValueError):
+            ExportedTargets(path, conditioning="remaining").inputs(0)
+    with np.load(remaining) as stored:
+        arrays = {name: stored[name] for name in stored.files if name != "total-1"}
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match="is damaged, or no file"):
+        ExportedTargets(path)
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    with pytest.raises(ValueError, match="is damaged, or no file"):
+        ExportedTargets(tmp_path / "array.npy")
+    with pytest.raises(FileNotFoundError, match="himatch export --target writes it beside the model"):
+        ExportedTargets(tmp_path / "none.z.npz")
+
+
+def test_a_target_that_the_data_does_not_cover_is_noted(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.CDT("x_velocity", bins=7), data, tmp_path)
+    with pytest.warns(HimatchWarning, match=r"100% of normal\(90,1\) lies where no training episode goes"):
+        z_tables(policy, "normal(90,1)", facts(policy))
 
 
 def test_it_needs_numpy_alone() -> None:
@@ -212,6 +287,38 @@ def test_a_model_that_clamps(clamp: bool, data: hm.TrajectoryDataset, tmp_path: 
     controller = policy.controller(data[0], limits="clamp" if clamp else "off")
     for row, action in zip(rows, robot.actions, strict=True):
         np.testing.assert_allclose(action, controller.act(row), atol=1e-5)
+
+
+@pytest.mark.parametrize("clamp", [True, False])
+def test_what_is_not_finite_does_not_pass(clamp: bool, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    import onnxruntime
+
+    policy = untrained(hm.BC(), data, tmp_path, layers=1)
+    hm.export_onnx(policy, tmp_path / "policy.onnx", targets=[data[0]], clamp=clamp)
+    model = onnxruntime.InferenceSession(tmp_path / "policy.onnx", providers=["CPUExecutionProvider"])
+    states = np.repeat(data[2].observations[None, :5], 3, axis=0)
+    states[1, -1, 8], states[2, 2, 3] = np.inf, np.nan
+    windows = {"states": states, "actions": np.zeros((3, 5, 3), np.float32)}
+    (late,) = model.run(["action"], {**windows, "step": np.array([9, 9, 9])})
+    np.testing.assert_array_equal(np.isnan(late).all(axis=1), [False, True, True])
+    (early,) = model.run(["action"], {**windows, "step": np.array([0, 0, 0])})  # the last row alone is of this episode
+    np.testing.assert_array_equal(np.isnan(early).all(axis=1), [False, True, False])
+    assert np.isfinite(late[0]).all()
+    broken = failing(data[2], 3)
+    with pytest.raises(ValueError, match="step 3: the observation holds NaN or infinity"):
+        documented()(robot=broken, path=str(tmp_path / "policy.onnx"), target=0, conditioning="nominal")
+    assert len(broken.actions) == 3
+
+
+def failing(episode: hm.Trajectory, step: int) -> Log:
+    """A robot one of whose sensors fails at a step."""
+
+    class Failing(Log):
+        def step(self, action: Any) -> tuple[Any, float, bool]:
+            observation, reward, ended = super().step(action)
+            return observation * (np.nan if len(self.actions) == step else 1.0), reward, ended
+
+    return Failing(episode)
 
 
 def test_nothing_to_clamp_to(data: hm.TrajectoryDataset, tmp_path: Path) -> None:

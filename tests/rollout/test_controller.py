@@ -209,6 +209,8 @@ def test_controllers_that_cannot_be_made(policy: Policy, data: hm.TrajectoryData
             policy.controller(data[3], **settings)  # type: ignore[arg-type]
     with pytest.raises(HimatchError, match=r"shape \(2, 11\), got \(11,\)"):
         policy.controller(data[3], batch=2).act(np.zeros(11))
+    with pytest.raises(HimatchError, match=r"is a dataset of 12 episodes; a target is an expression, an episode"):
+        policy.controller(data)
 
 
 # -- robots with targets and clocks of their own ------------------------------------------------------------------

@@ -79,8 +79,10 @@ def test_names_that_are_missing_or_unknown(policy: Policy, data: hm.TrajectoryDa
             controller.act(observation)
         assert "\n" not in str(raised.value)
     assert controller.step == 0
-    with pytest.raises(HimatchError, match="knee of the observation must be a number, or 2 for the batch"):
-        policy.controller(data[0], batch=2).act({**given, "knee": [1.0, 2.0, 3.0]})
+    pair: dict[str, Any] = {name: [0.5, 0.5] for name in NAMES}
+    for knee in ([1.0, 2.0, 3.0], [1.0], 1.0):  # a number is the reading of one robot
+        with pytest.raises(HimatchError, match="knee of the observation must be an array of 2 numbers, one for each"):
+            policy.controller(data[0], batch=2).act({**pair, "knee": knee})
 
 
 def test_warnings_have_names_and_units(policy: Policy, data: hm.TrajectoryDataset) -> None:
@@ -117,13 +119,15 @@ def test_time_stamps_give_the_rate(interval: float, differs: bool, policy: Polic
 def test_times_and_rates_that_cannot_be(policy: Policy, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     controller, row = policy.controller(data[0]), data[0].observations[0]
     controller.act(row, time=1.0)
-    for time in (1.0, 0.5, np.nan, "late"):
+    for time in (1.0, 0.5, np.nan, "late", "12", True):
         with pytest.raises(HimatchError, match=r"time is in seconds and grows from step to step, got .* after 1"):
             controller.act(row, time=time)  # type: ignore[arg-type]
     assert controller.step == 1
-    for rate in (0, -1.0, np.nan, "fast"):
+    for rate in (0, -1.0, np.nan, "fast", "50", True):
         with pytest.raises(HimatchError, match="the rate is a positive number"):
             policy.controller(data[0], rate=rate)  # type: ignore[arg-type]
+    with pytest.raises(HimatchError, match=r"the temperature must be a number from 0 up, got '0.5'"):
+        policy.temperature = "0.5"  # type: ignore[assignment]
     policy.description["data"]["rate"] = None
     with pytest.warns(HimatchWarning, match="does not say at which rate its data was recorded, so 50 Hz cannot be"):
         policy.controller(data[0], rate=50)

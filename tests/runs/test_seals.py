@@ -48,6 +48,19 @@ def test_an_edit_of_the_description_is_noticed(run: Path) -> None:
         read_card(run)
 
 
+def test_an_edit_of_the_scores_is_noticed(run: Path) -> None:
+    path = run / "scores.json"
+    stored = json.loads(path.read_text())
+    assert RunFolder(run).scores() == {key: value for key, value in stored.items() if key != "sha256"}
+    without = {key: value for key, value in stored.items() if key != "sha256"}
+    for changed in (stored | {"sensitivity": [9.0]}, stored | {"more": 1}, without):
+        path.write_text(json.dumps(changed))
+        with pytest.raises(DataError, match=r"scores.json: edited, damaged or .*; restore it or remove it, policy.sco"):
+            RunFolder(run).scores()
+    RunFolder(run).write_scores({"sensitivity": [float("nan")]})
+    assert list(RunFolder(run).scores() or {}) == ["sensitivity"]
+
+
 @pytest.mark.parametrize("form", [None, 1, 3])
 def test_other_formats_are_refused(form: int | None, run: Path) -> None:
     stored: dict[str, Any] = json.loads((run / "run.json").read_text())

@@ -33,6 +33,7 @@ def told_apart(count: int = 40) -> hm.TrajectoryDataset:
 def test_every_training_keeps_the_sensitivity_of_each_seed(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     policy = hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", seeds=2, **TINY)
     kept = json.loads((tmp_path / "run" / "scores.json").read_text())
+    assert len(kept.pop("sha256")) == 64
     assert kept["on"] == "training"  # twenty episodes leave one for validation, which has no other
     assert len(kept["sensitivity"]) == len(kept["action_error"]) == 2
     assert hm.load(tmp_path / "run").run.scores == policy.run.scores == kept

@@ -178,6 +178,24 @@ def test_columns_must_have_the_same_names_and_order(tmp_path: Path) -> None:
         hm.train(method, table(("dq", "q")), task=task, out=tmp_path / "new", start=tmp_path / "first", **TINY)
 
 
+def test_units_must_be_the_same_and_another_rate_is_noted(tmp_path: Path) -> None:
+    task = hm.Task(name="arm", horizon=12, action_low=-1.0, action_high=1.0, features={"speed": 1})
+    rng = np.random.default_rng(0)
+    rows = [f"{e},{rng.normal()},{rng.normal()},{rng.uniform(-1, 1)}" for e in range(4) for _ in range(12)]
+
+    def table(unit: str, rate: float) -> hm.TrajectoryDataset:
+        path = tmp_path / f"{unit}-{rate:g}.csv"
+        path.write_text("\n".join([f"episode,obs_q [{unit}],obs_dq,act_u", *rows]))
+        return hm.load_dataset(path, task, columns={"rate": rate})
+
+    hm.train(hm.CDT("speed"), table("rad", 50.0), out=tmp_path / "first", **TINY, **MODEL)
+    again = {"start": tmp_path / "first", **TINY}
+    with pytest.raises(DataError, match=r"deg-50.csv measures obs_q in deg, not rad as .*first does; convert it"):
+        hm.train(hm.CDT("speed"), table("deg", 50.0), out=tmp_path / "new", **again)
+    with pytest.warns(HimatchWarning, match=r"rad-25.csv was recorded at 25 Hz, the data of .*first at 50 Hz"):
+        hm.train(hm.CDT("speed"), table("rad", 25.0), out=tmp_path / "new", **again)
+
+
 def test_staged_methods_keep_their_normalizers(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     start(SMALL["meta-bc"], hopper, tmp_path / "first", context=1)
     with pytest.raises(HimatchError, match="cannot be refitted for meta-bc"):

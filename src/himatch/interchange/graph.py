@@ -21,7 +21,7 @@ class PolicyGraph(nn.Module):
 
     The first argument is z ``(B, N, k)``, for learned codes the target's states ``(B, S, obs)``, and missing for
     policies that are conditioned on nothing. Observations are clipped to ``limits``, low and high of every channel,
-    where they are given.
+    where they are given. An observation that is not finite makes NaN of the action, clipped or not.
     """
 
     def __init__(self, policy: Policy, limits: tuple[Bounds, Bounds] | None = None) -> None:
@@ -45,7 +45,8 @@ class PolicyGraph(nn.Module):
         def aligned(window: Tensor) -> Tensor:
             return window.gather(1, source.unsqueeze(2).expand(-1, -1, window.shape[2]))
 
-        seen = aligned(states) if self.limits is None else torch.clamp(aligned(states), *self.limits)
+        raw = aligned(states)
+        seen = raw if self.limits is None else torch.clamp(raw, *self.limits)
         z: Tensor | None = None
         if self.agent.codes_of_states:
             z = self.agent.encode(normalize.states(given[0]).unsqueeze(0))
@@ -58,7 +59,9 @@ class PolicyGraph(nn.Module):
             times.unsqueeze(0),
         )[0]
         read = outputs.gather(1, place.view(-1, 1, 1).expand(-1, 1, outputs.shape[2]))[:, 0]
-        action = normalize.raw_actions(policy.action(read))
+        # Zero, and NaN where an observation is not finite, which neither clipping nor an ignored channel may hide.
+        lost = (raw * 0.0).sum(dim=(1, 2)).unsqueeze(1)
+        action = normalize.raw_actions(policy.action(read)) + lost
         return (action, z[0]) if self.agent.codes_of_states and z is not None else action
 
 

@@ -17,7 +17,7 @@ from himatch.errors import TargetError
 from himatch.interchange.facts import Facts
 from himatch.policy import Policy
 from himatch.rollout import Conditioning, make_conditioner, objection
-from himatch.rollout.checks import check_target
+from himatch.rollout.checks import check_target, note_outside
 from himatch.rollout.conditioners import Remaining
 from himatch.targets import Target, TargetLike
 from himatch.types import Trajectory
@@ -35,13 +35,15 @@ def z_file(path: str | Path) -> Path:
 def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts) -> Tables:
     """Arrays of every target: ``nominal-0``, ``planned-0``, ``total-0``, ``whole-0`` and so on; and ``about``, in JSON.
 
-    ``policy`` holds one seed. A conditioning that the policy would ignore is left out, and so is ``planned`` where a
-    target is no distribution.
+    ``policy`` holds one seed. A target that the training data does not cover is noted. A conditioning that the policy
+    would ignore is left out, and so is ``planned`` where a target is no distribution.
     """
     several: Sequence[TargetLike] = [given] if isinstance(given, (str, Target, Trajectory)) else given
     targets = [policy.target(one) for one in several]
     for target in targets:
         check_target(policy.run, policy.agent.dims, target)
+        if policy.statistic.matched is not None:
+            note_outside(target, None, policy.reference())
     tables: Tables = {}
     kept = ["nominal"]
     for number, target in enumerate(targets):

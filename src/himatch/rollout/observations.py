@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from himatch._runtime.settings import shown
 from himatch.errors import HimatchError, suggestion
 from himatch.rollout.limits import Limits
 from himatch.runs.run import Run
@@ -78,8 +79,13 @@ class Observations:
         for place, name in enumerate(self.names):
             try:
                 with np.errstate(over="ignore"):
-                    seen[..., place] = np.broadcast_to(np.asarray(observation[name], np.float32), self._lead)
+                    values = np.asarray(observation[name], np.float32)
             except (TypeError, ValueError):
-                wanted = f"a number, or {self._lead[0]} for the batch" if self._lead else "a number"
-                raise HimatchError(f"{name} of the observation must be {wanted}, got {observation[name]!r}") from None
+                values = None
+            # A number for a batch is no value of all: it is the reading of one robot.
+            if values is None or values.shape != self._lead:
+                wanted = f"an array of {self._lead[0]} numbers, one for each robot" if self._lead else "a number"
+                got = shown(observation[name])
+                raise HimatchError(f"{name} of the observation must be {wanted}, got {got}")
+            seen[..., place] = values
         return seen

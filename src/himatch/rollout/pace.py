@@ -63,6 +63,8 @@ class Pace:
 
 
 def _number(value: object) -> float:
+    if isinstance(value, (str, bytes, bool)):  # as everywhere: "50" is no number
+        return np.nan
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

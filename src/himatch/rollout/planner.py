@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.errors import HimatchError
+from himatch.data import TrajectoryDataset
+from himatch.errors import HimatchError, TargetError
 from himatch.methods import Agent
 from himatch.methods.conditioner import Conditioner
 from himatch.rollout.checks import check_target, note_outside
@@ -69,6 +70,11 @@ class Planner:
 
 def several_targets(given: TargetLike | Sequence[TargetLike]) -> list[Target | Trajectory | str] | None:
     """The targets where these are several; numbers are samples of one."""
+    if isinstance(given, TrajectoryDataset):
+        raise TargetError(
+            f"{given.name} is a dataset of {len(given)} episodes; a target is an expression, an episode (dataset[0]), "
+            "numbers or a Target, and several are a list, one for each robot"
+        )
     if isinstance(given, str) or not isinstance(given, Sequence):
         return None
     targets = [one for one in given if isinstance(one, (Target, Trajectory, str))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from himatch._runtime.settings import shown
 from himatch.errors import DataError
 from himatch.models import find_model, model_names
 from himatch.runs.folder import PORTABLE, RunFolder
@@ -15,6 +16,8 @@ def find_run(run: str | Path) -> Path:
 
     Only what can be read without running code is fetched.
     """
+    if not isinstance(run, (str, Path)):
+        raise DataError(f"a run is named by its folder, a model or hf:USER/NAME, not by {shown(run)}")
     if not is_hub_name(run):
         folder = Path(run) if Path(run).exists() else find_model(run)
         if folder is None:

@@ -12,7 +12,7 @@
     seed-0/metrics.jsonl     losses over time
     training.safetensors     what --resume continues from
     evaluation.json          what himatch evaluate found
-    scores.json              action error and sensitivity of every seed on logged episodes
+    scores.json              action error and sensitivity of every seed on logged episodes, with its checksum
     failed.json              why a training ended before it was done; without run.json beside it there is no run
 
 Files that training writes again and again carry their own checksum, and which run and which file of it they are.
@@ -241,11 +241,19 @@ class RunFolder:
     def scores(self) -> dict[str, Any] | None:
         """Action error and sensitivity of every seed on logged episodes, where they are known."""
         path = self.path / _SCORES
-        return read_json(path) if path.is_file() else None
+        if not path.is_file():
+            return None
+        content = read_json(path)
+        if content.pop(SEAL, None) != digest(content):
+            raise DataError(
+                f"{path}: edited, damaged or written by an earlier version of himatch (its checksum differs); restore "
+                "it or remove it, policy.score(episodes) tells the same"
+            )
+        return content
 
     def write_scores(self, scores: Mapping[str, Any]) -> None:
-        """Keep them."""
-        write_json(self.path / _SCORES, dict(scores))
+        """Keep them, with their checksum."""
+        write_json(self.path / _SCORES, sealed(scores))
 
     def add_metrics(self, seed: int, row: dict[str, Any]) -> None:
         """Append a row."""

@@ -21,6 +21,7 @@ from himatch.methods import Method, method_spec
 from himatch.methods.base import Agent
 from himatch.methods.normalizers import Normalizers
 from himatch.networks.transformer import ModelConfig
+from himatch.rollout.episodes import note_rate, other_units
 from himatch.runs.finder import find_run
 from himatch.runs.folder import WEIGHTS, RunFolder, Weights
 from himatch.runs.run import Run
@@ -103,7 +104,7 @@ class Start:
             )
 
     def check_data(self, data: TrajectoryDataset) -> None:
-        """Refuse data with other columns, or with longer episodes than the policy knows times of."""
+        """Refuse data with other columns or units, or with longer episodes than the policy knows times of."""
         stored = self.run.description["data"].get("columns") or {}
         widths = self.run.description["widths"]
         for what, width, names in (
@@ -119,6 +120,9 @@ class Start:
                     f"{self.run.folder} reads {what} {place} as {before[place]!r}, {data.source} has {names[place]!r} "
                     "there; the columns must have the same names and order"
                 )
+        if differing := other_units(self.run, data.units):
+            raise DataError(f"{data.source} measures {'; '.join(differing)} as {self.run.folder} does; convert it")
+        note_rate(self.run, data.rate, data.source)
         longest = max(data.task.horizon, int(data.lengths.max()))
         if longest > self.horizon:
             raise DataError(
