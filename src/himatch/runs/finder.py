@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 
 from himatch._runtime.settings import shown
@@ -16,7 +17,7 @@ def find_run(run: str | Path) -> Path:
 
     Only what can be read without running code is fetched.
     """
-    if not isinstance(run, (str, Path)):
+    if not isinstance(run, (str, PathLike)):
         raise DataError(f"a run is named by its folder, a model or hf:USER/NAME, not by {shown(run)}")
     if not is_hub_name(run):
         folder = Path(run) if Path(run).exists() else find_model(run)
