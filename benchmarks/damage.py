@@ -40,6 +40,7 @@ from himatch.errors import HimatchError
 from himatch.runs.folder import RunFolder
 
 GOOD = ("refused", "same", "as read")
+MOST_LINES = 12  # of a message
 LARGEST = 500_000_000  # bytes that reading may take beside what the process had
 EPISODES, STEPS, OBS, ACT = 24, 40, 3, 2
 
@@ -336,7 +337,8 @@ def outcome(check: Callable[[Path, Path, str], str], case: Path, origin: Path, w
             warnings.simplefilter("ignore")
             ended, said = check(case, origin, wanted), ""
     except HimatchError as reason:
-        ended, said = ("refused", str(reason)) if len(str(reason).splitlines()) == 1 else ("MANY LINES", str(reason))
+        lines = len(str(reason).splitlines())  # all problems of a table come at once, a line each
+        ended, said = ("refused" if lines <= MOST_LINES else "MANY LINES"), str(reason)
     except Exception:  # the bug that is looked for
         ended, said = "TRACEBACK", traceback.format_exc()
     if (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 > LARGEST:
