@@ -16,6 +16,7 @@ import himatch
 ORDER = {
     "Start": ("concepts",),
     "Tutorials": (
+        "tutorials/dirty-logs",
         "tutorials/own-dataset",
         "tutorials/own-environment",
         "tutorials/drawing-a-target",
