@@ -11,7 +11,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from himatch.data.describe import as_html, in_words
+from himatch.data.describe import as_html, columns, some
 from himatch.data.extremes import Extremes, find_extremes
 from himatch.data.packed import Packed
 from himatch.errors import DataError
@@ -83,11 +83,32 @@ class TrajectoryDataset(Sequence[Trajectory]):
         return np.isin(other._episodes, self._episodes) & (other._packed is self._packed)
 
     def __repr__(self) -> str:
-        return in_words(self)
+        parts = [f"{len(self)} episodes", f"{self.steps} steps", f"task {self.task.name!r}"]
+        if self.has_rewards and len(self):
+            parts.append(f"returns {self.returns.min():.0f} to {self.returns.max():.0f}")
+        if self.rate is not None:
+            parts.append(f"{self.rate:g} Hz")
+        return f"TrajectoryDataset({', '.join(parts)}, source {self.source!r})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return as_html(self)
+        facts = {"source": self.name, "task": self.task.name}
+        if self.env_id is not None:
+            facts["environment"] = self.env_id
+        facts |= {"episodes": f"{len(self):,}", "steps": f"{self.steps:,}"}
+        if len(self):
+            facts["lengths"] = f"{self.lengths.min():,} to {self.lengths.max():,}"
+        facts["observations"] = columns(self.observation_names, self.observation_width, self.units)
+        facts["actions"] = columns(self.action_names, self.action_width, self.units)
+        if self.rate is not None:
+            facts["control rate"] = f"{self.rate:g} Hz"
+        if not self.has_rewards:
+            facts["returns"] = "no rewards"
+        elif len(self):
+            facts["returns"] = f"{self.returns.min():,.1f} to {self.returns.max():,.1f}"
+        if labels := sorted({label for label in self.labels if label is not None}):
+            facts["labels"] = some(labels)
+        return as_html("TrajectoryDataset", facts)
 
     # -- per episode --------------------------------------------------------------------------------------------
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from himatch.data.packed import BLOCK
+from himatch.data.selection import Selection
 from himatch.statistics.fences import FEWEST, GAP, Fences, sample_rows
 from himatch.types import Array
-
-if TYPE_CHECKING:
-    from himatch.data.dataset import TrajectoryDataset
 
 SHOWN = 3
 MARKED = 0.3  # part of the steps in which one number may be a mark; one that comes more often means something
@@ -60,7 +58,7 @@ class Extremes:
         )
 
 
-def find_extremes(dataset: TrajectoryDataset) -> tuple[Extremes, ...]:
+def find_extremes(dataset: Selection) -> tuple[Extremes, ...]:
     """The columns of observations, actions and rewards that hold extreme values; all steps are read once."""
     packed, found = dataset.packed, []
     for name in ("observations", "actions", "rewards"):
@@ -72,10 +70,10 @@ def find_extremes(dataset: TrajectoryDataset) -> tuple[Extremes, ...]:
     return tuple(found)
 
 
-def holds_extremes(dataset: TrajectoryDataset) -> NDArray[np.bool_]:
+def holds_extremes(dataset: Selection, found: Sequence[Extremes]) -> NDArray[np.bool_]:
     """Which episodes hold extreme values, ``(E,)``."""
     packed, held = dataset.packed, np.zeros(len(dataset), dtype=bool)
-    usual = {one.name: (one.low, one.high) for one in dataset.extremes()}
+    usual = {one.name: (one.low, one.high) for one in found}
     for name in ("observations", "actions", "rewards"):
         array: Array | None = getattr(packed, name)
         if array is None:
@@ -91,7 +89,7 @@ def holds_extremes(dataset: TrajectoryDataset) -> NDArray[np.bool_]:
     return held
 
 
-def _marks_of(dataset: TrajectoryDataset, name: str, array: Array, known: set[str]) -> list[Extremes]:
+def _marks_of(dataset: Selection, name: str, array: Array, known: set[str]) -> list[Extremes]:
     """The columns in which one number far from all others comes too often for a single reading: -999 for none."""
     ends, shifts = np.cumsum(dataset.lengths), dataset.shifts
     rows = sample_rows(dataset.steps)
@@ -130,7 +128,7 @@ def _mark(values: Array) -> float | None:
     return None
 
 
-def _extremes_of(dataset: TrajectoryDataset, name: str, array: Array) -> list[Extremes]:
+def _extremes_of(dataset: Selection, name: str, array: Array) -> list[Extremes]:
     ends, shifts = np.cumsum(dataset.lengths), dataset.shifts
     rows = sample_rows(dataset.steps)
     fences = Fences(array[rows + shifts[np.searchsorted(ends, rows, side="right")]])
@@ -169,7 +167,7 @@ def _extremes_of(dataset: TrajectoryDataset, name: str, array: Array) -> list[Ex
     ]
 
 
-def _extreme(dataset: TrajectoryDataset, row: int, value: float) -> Extreme:
+def _extreme(dataset: Selection, row: int, value: float) -> Extreme:
     """What lies in a row of the selection, with its place."""
     ends = np.cumsum(dataset.lengths)
     number = int(np.searchsorted(ends, row, side="right"))

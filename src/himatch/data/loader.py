@@ -130,7 +130,8 @@ def _load(source: Source, options: LoadOptions, allocate: Allocate, scratch: Pat
 
 def _without_extremes(dataset: TrajectoryDataset) -> NDArray[np.int64]:
     """The packed episodes that hold no extreme values; a note says which are left out."""
-    held, reasons = holds_extremes(dataset), "; ".join(map(str, dataset.extremes()))
+    found = dataset.extremes()
+    held, reasons = holds_extremes(dataset, found), "; ".join(map(str, found))
     if held.all():
         raise DataError(f"{dataset.source}: {reasons}; no episode is without such, so nothing is left; clean the log")
     if held.any():

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from himatch._runtime.files import entry, read_json, reading, writing
 from himatch._runtime.seals import SEAL, digest, sealed
+from himatch.data.alike import twin_numbers
 from himatch.data.facts import Facts, join_facts
 from himatch.data.places import Places, join_places
 from himatch.errors import DataError
@@ -87,8 +88,6 @@ class Packed:
     @cached_property
     def twins(self) -> NDArray[np.int64]:
         """A number for every episode, ``(E,)``; those with the same observations and actions share one."""
-        from himatch.data.twins import twin_numbers  # which knows what is packed
-
         return twin_numbers(self)[0]
 
     def locate(self, row: int) -> tuple[int, int]:

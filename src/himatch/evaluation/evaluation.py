@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from himatch._runtime.files import write_json
 from himatch._runtime.tensors import versions
 from himatch.divergences import summarize
 from himatch.errors import TargetError
-from himatch.evaluation.page import evaluation_html
+from himatch.evaluation.page import result_table
 from himatch.evaluation.result import MatchResult
 from himatch.runs.folder import RunFolder
 from himatch.runs.run import Run
@@ -67,7 +68,10 @@ class Evaluation:
         return f"Evaluation({self.folder}, {len(self.results)} targets, mean error: {parts})"
 
     def _repr_html_(self) -> str:
-        return evaluation_html(self)
+        """For a notebook: all targets, and what they amount to."""
+        rows = [result.html_row(group) for group, result in zip(self.groups, self.results, strict=True)]
+        sums = ", ".join(f"{name} {summed['mean']:.3f}" for name, summed in self.summary.items())
+        return f"{result_table(rows, self.results[0].conditioning)}<small>mean error: {escape(sums)}</small>"
 
     def write(self, path: Path | None = None) -> Path:
         """Write ``evaluation.json``, by default into the run folder."""

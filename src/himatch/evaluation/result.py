@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -16,7 +17,7 @@ from himatch._runtime.files import check_picture
 from himatch.divergences import energy_distance
 from himatch.errors import HimatchError
 from himatch.evaluation.distances import binned_w1, charged, exact_w1, marginal_w1
-from himatch.evaluation.page import result_html
+from himatch.evaluation.page import histograms, result_table
 from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms
 from himatch.simulation.replay import Playback, Replay
 from himatch.targets import Frame, Mixture, Target
@@ -272,7 +273,24 @@ class MatchResult:
         return plot_match(self.picture, Path(path))
 
     def _repr_html_(self) -> str:
-        return result_html(self)
+        """For a notebook."""
+        return result_table([self.html_row()], self.conditioning)
+
+    def html_row(self, group: str = "") -> list[str]:
+        """The cells of a table of results; those that say nothing of such a target are empty."""
+        matched = self.target.matches == "distribution"
+        rolled = np.concatenate([self.pooled(k) for k in range(len(self.seeds))])
+        return [
+            escape(self.target.name),
+            escape(group),
+            f"{self.w1:.3f}" if matched else "",
+            "" if matched else f"{self.error:.4g}",
+            f"{self.played:.0%}",
+            f"{self.charged:.3f}" if matched else "",
+            "" if self.mixture is None else f"{self.mixture.w1:.3f}",
+            f"{self.returns.mean():.0f}",
+            histograms(self.frame.bins, rolled, self.values) if matched else "",
+        ]
 
     def video(self, path: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Path:
         """Film the first rollout of the first seed beside what it achieves: .mp4 (the extra ``video``), .gif or .webp.

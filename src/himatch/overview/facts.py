@@ -12,7 +12,8 @@ from himatch.errors import HimatchError
 from himatch.evaluation.sensitivity import in_words, sensitivities
 from himatch.methods import Method
 from himatch.models import find_model
-from himatch.overview.overview import QUANTILES, Column, Covered, Overview, Suggestion
+from himatch.overview.content import QUANTILES, Column, Covered, Suggestion
+from himatch.overview.overview import Overview
 from himatch.overview.suggestions import Parse, labels, suggestions
 from himatch.rollout.conditioners import CONDITIONINGS, objection
 from himatch.runs.folder import Weights

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from himatch.overview.overview import Overview
+from himatch.overview.content import Content
 from himatch.overview.text import column, sensitivity, what
 from himatch.viz.svg import bars
 
 
-def as_html(shown: Overview) -> str:
+def as_html(shown: Content) -> str:
     """Small tables, and the histograms as inline SVG."""
     data = shown.data
     parts = [

@@ -8,7 +8,7 @@ import numpy as np
 
 from himatch._runtime.shapes import Array64
 from himatch.errors import HimatchError
-from himatch.overview.overview import Label, Suggestion
+from himatch.overview.content import Label, Suggestion
 from himatch.runs.run import Run
 from himatch.targets import EpisodeReference, Target
 from himatch.types import Array
@@ -38,12 +38,8 @@ def _expressions(run: Run, reference: EpisodeReference) -> Iterator[tuple[str, s
     writable = reference.frame.bins.dimensions <= MOST_NUMBERS and len(reference.lengths) > 0
     method = run.method
     if run.statistic.matched is not None and not method.imitates and writable:
-        if method.matches == "return":
-            yield from _values("return", reference.totals)
-        elif method.matches == "goal":
-            yield from _values("goal", reference.finals)
-        else:
-            yield from _modes(reference)
+        whole = {"return": reference.totals, "goal": reference.finals}.get(method.matches)
+        yield from _modes(reference) if whole is None else _values(method.matches, whole)
     if run.held_out is None:
         if method.imitates:
             yield "a demonstration", f"demo({run.description['data']['source']},0)"

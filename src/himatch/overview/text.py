@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from himatch.overview.overview import Column, Overview
+from himatch.overview.content import Column, Content
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 MOST = 8  # dimensions, labels or columns that are shown; --json has all
 WIDTH = 100
 
 
-def as_text(shown: Overview) -> str:
+def as_text(shown: Content) -> str:
     """Everything that fits a screen; every line stands for itself."""
     parts = [_head(shown), _covered(shown), _labels(shown), _targets(shown), _conditionings(shown), _columns(shown)]
     texts = ["\n".join(lines) for part in parts if (lines := list(part))]
     return "\n\n".join([*texts, f"next: {shown.next}"])
 
 
-def _head(shown: Overview) -> Iterator[str]:
+def _head(shown: Content) -> Iterator[str]:
     yield what(shown)
     data = shown.data
     parts = [str(data["source"])]
@@ -36,7 +36,7 @@ def _head(shown: Overview) -> Iterator[str]:
     yield f"sensitivity  {sensitivity(shown)}"
 
 
-def what(shown: Overview) -> str:
+def what(shown: Content) -> str:
     """The policy in one line."""
     feature = f" of {shown.settings['feature']}" if "feature" in shown.settings else ""
     seeds = f"seed{'s' if len(shown.seeds) > 1 else ''} {', '.join(map(str, shown.seeds))}"
@@ -45,7 +45,7 @@ def what(shown: Overview) -> str:
     return f"{shown.name}: {shown.method}{feature} on {shown.task}, {seeds}{trained} ({shown.weights} weights)"
 
 
-def sensitivity(shown: Overview) -> str:
+def sensitivity(shown: Content) -> str:
     """How much the policy uses its conditioning, in words."""
     if shown.sensitivity is None or shown.sensitivity_in_words is None:
         none = shown.conditioned_on == "nothing"
@@ -55,7 +55,7 @@ def sensitivity(shown: Overview) -> str:
     return f"{said} on {shown.scored_on}"
 
 
-def _covered(shown: Overview) -> Iterator[str]:
+def _covered(shown: Content) -> Iterator[str]:
     if shown.covered:
         yield "what the data covers"
     for part in shown.covered[:MOST]:
@@ -71,7 +71,7 @@ def blocks(shares: Sequence[float]) -> str:
     return "".join(BLOCKS[min(int(8 * s / most), 7)] if s > 0 else " " for s in shares) if most > 0 else ""
 
 
-def _labels(shown: Overview) -> Iterator[str]:
+def _labels(shown: Content) -> Iterator[str]:
     if shown.labels:
         yield f"labels of {shown.labels[0].where} episodes"
     for label in shown.labels[:MOST]:
@@ -79,7 +79,7 @@ def _labels(shown: Overview) -> Iterator[str]:
     yield from _more(shown.labels, "labels")
 
 
-def _targets(shown: Overview) -> Iterator[str]:
+def _targets(shown: Content) -> Iterator[str]:
     if not shown.targets:
         return
     said, wide = (max(len(getattr(t, key)) for t in shown.targets) for key in ("what", "target"))
@@ -91,14 +91,14 @@ def _targets(shown: Overview) -> Iterator[str]:
         yield f"  {target.what:<{said}}  {target.target:<{wide}}  {outside:>16}   {mixture:>18}"
 
 
-def _conditionings(shown: Overview) -> Iterator[str]:
+def _conditionings(shown: Content) -> Iterator[str]:
     if shown.conditionings:
         yield "conditioning (--conditioning)"
     for name, words in shown.conditionings.items():
         yield f"  {name:<9}  {words}"
 
 
-def _columns(shown: Overview) -> Iterator[str]:
+def _columns(shown: Content) -> Iterator[str]:
     rate = f", {shown.rate:g} a second" if shown.rate else ""
     yield f"columns, in order; episodes of up to {shown.horizon:,} steps{rate}"
     for name, columns in (("observations", shown.observations), ("actions", shown.actions)):
