@@ -36,6 +36,10 @@ class Findings:
         assert mixture is not None
         return mixture.w1
 
+    def played(self, name: str) -> float:
+        """The share of all targets' steps that a policy's rollouts lasted."""
+        return float(np.mean([result.played for result in self.results[name]]))
+
     def held_out_mean(self, name: str) -> float:
         """A policy's mean W1 over the held-out episodes."""
         return float(np.mean([result.w1 for result in self.results[name][:HELD_OUT]]))

@@ -64,6 +64,8 @@ def _table(findings: Findings) -> str:
         rows.append(f'<tr><th scope="row">{escape(name)}</th><td>{findings.mixture(i):.3f}</td>{cells}</tr>')
     means = "".join(f"<td>{findings.held_out_mean(name):.3f}</td>" for name in findings.results)
     rows.append(f'<tr><th scope="row">mean, held-out</th><td></td>{means}</tr>')
+    lasted = "".join(f"<td>{findings.played(name):.0%}</td>" for name in findings.results)
+    rows.append(f'<tr><th scope="row">time played</th><td></td>{lasted}</tr>')
     head = f"<thead><tr><th></th>{heads}</tr></thead>"
     return f'{LEGEND}<div class="scroll"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>\n'
 

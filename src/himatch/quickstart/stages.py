@@ -116,6 +116,7 @@ def _show(findings: Findings, console: Console) -> None:
         table.add_row(lines, f"{findings.mixture(row):.3f}", *(f"{r[row].w1:.3f}" for r in findings.results.values()))
     means = (f"{findings.held_out_mean(name):.3f}" for name in findings.results)
     table.add_row("[bold]mean, held-out[/]", "", *means)
+    table.add_row("[bold]played[/]", "", *(f"{findings.played(name):.0%}" for name in findings.results))
     console.print(table)
     console.print(
         "mixture: the episode mixture, what time-sharing whole training episodes can reach; planned: conditioned\n"
