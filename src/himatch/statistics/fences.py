@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from himatch._runtime.shapes import Array64, Float, shaped
 
 OUTER, REACH = 0.005, 3.0  # a fence is so many spans of the values between the outer parts beyond them
-ALONE = 1.0  # spans between a value beyond a fence and the next one; nearer ones are rare, not wrong
+ALONE = 3.0  # spans between a value beyond a fence and the next one; nearer ones are rare, not wrong
 SENTINELS, GAP = 0.05, 10.0  # at most this part of the values, so many ranges of the others away from them
 FEWEST = 20  # of fewer values none is unusual
 SAMPLE, RUN = 200_000, 1000  # values that quantiles are estimated from, in runs that lie together in a file
