@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from himatch._runtime.settings import make_plain, whole
 from himatch.errors import HimatchError
 from himatch.methods import Method
 from himatch.networks.transformer import ModelConfig
 
-Schedule = Literal["constant", "cosine"]
+Schedule = Literal["constant", "cosine", "linear"]
 PRESETS = ("paper", "fast", "cpu")
 """``paper``: the paper's tables; ``fast``: its quality in a minute of one GPU; ``cpu``: in minutes of two cores."""
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Optimisation; the defaults are Table dt_hyper. After the warm-up the rate stays, or falls to zero as a cosine."""
+    """Optimisation; the defaults are Table dt_hyper. After the warm-up the rate stays, or falls to zero."""
 
     steps: int = 1_000_000
     """Gradient steps."""
@@ -49,16 +49,17 @@ class TrainConfig:
         for name in ("learning_rate", "weight_decay"):  # clip = inf clips nothing
             if not math.isfinite(getattr(self, name)):
                 raise HimatchError(f"{name} must be finite, got {getattr(self, name)}")
-        if self.schedule not in ("constant", "cosine"):
-            raise HimatchError(f"schedule must be constant or cosine, got {self.schedule!r}")
+        if self.schedule not in get_args(Schedule):
+            raise HimatchError(f"schedule must be constant, cosine or linear, got {self.schedule!r}")
 
     def rate(self, step: int) -> float:
-        """The learning rate of a step: linear warm-up, then constant or a cosine to zero."""
+        """The learning rate of a step: linear warm-up, then constant, or to zero as a cosine or a line."""
         warm = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
         if self.schedule == "constant" or step < self.warmup:
             return self.learning_rate * warm
-        done = (step - self.warmup) / max(1, self.steps - self.warmup)
-        return self.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, done)))
+        done = min(1.0, (step - self.warmup) / max(1, self.steps - self.warmup))
+        left = 1.0 - done if self.schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
+        return self.learning_rate * left
 
 
 def configure(preset: str, method: Method | type[Method], **overrides: Any) -> tuple[ModelConfig, TrainConfig]:
