@@ -18,11 +18,15 @@ STACK, BATCH, HORIZON = 2, 7, 40
 VARIANTS: dict[str, dict[str, Any]] = {
     "triples": {},
     "pairs": {"tokens": "pairs"},
+    "states": {"tokens": "states"},
     "two heads": {"heads": 2},
+    "gelu": {"activation": "gelu"},
     "one layer": {"layers": 1},
     "gaussian": {"head": "gaussian"},
+    "squashed states": {"head": "squashed", "tokens": "states"},
     "no z": {"z_width": 0},
     "no z, pairs": {"z_width": 0, "tokens": "pairs"},
+    "no z, states": {"z_width": 0, "tokens": "states"},
 }
 
 
@@ -57,7 +61,7 @@ def test_the_numbers_of_the_whole_pass(name: str, steps: int, first: int) -> Non
     expected = whole(made, z, states, actions, times)
     actions[:, :, -1] = torch.nan  # not known yet
     found = LastToken(made)(z, states, actions, times, torch.arange(STACK * BATCH))
-    assert found.shape == (STACK, BATCH, 6 if name == "gaussian" else 3)
+    assert found.shape == (STACK, BATCH, 6 if "head" in VARIANTS[name] else 3)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 

@@ -48,7 +48,7 @@ def test_linear_is_pytorchs() -> None:
     torch.testing.assert_close(ours(x)[0], theirs(x[0]))
 
 
-@pytest.mark.parametrize("tokens", ["triples", "pairs"])
+@pytest.mark.parametrize("tokens", ["triples", "pairs", "states"])
 @pytest.mark.parametrize("z_width", [0, 4])
 def test_policies(tokens: str, z_width: int) -> None:
     config = ModelConfig(context=3, layers=2, heads=2, width=16, dropout=0.0, tokens=tokens)  # type: ignore[arg-type]

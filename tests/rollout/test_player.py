@@ -37,6 +37,8 @@ VARIANTS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "bdt literal triples": (hm.BDT(m=3, target_window=4, literal=True), {"tokens": "triples"}),
     "cdt of two features": (hm.CDT("x_velocity,z_velocity", bins=5), {}),
     "gaussian head": (hm.DT(), {"head": "gaussian"}),
+    "squashed states": (hm.CDT("x_velocity"), {"head": "squashed", "tokens": "states", "activation": "gelu"}),
+    "bdt states": (hm.BDT(**LEARNED), {"tokens": "states"}),
     "two heads": (hm.CDT("x_velocity"), {"heads": 2}),
     "one layer": (hm.CDT("x_velocity"), {"layers": 1}),
     "three layers": (hm.CDT("x_velocity"), {"layers": 3}),

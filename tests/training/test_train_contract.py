@@ -273,8 +273,9 @@ def test_the_context_is_compared_with_all_episodes(tmp_path: Path) -> None:
     assert all(tensor.isfinite().all() for tensor in weights(tmp_path / "run", 0).values())
 
 
-def test_the_gaussian_head_trains(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
-    policy = hm.train(hm.DT(), hopper, out=tmp_path / "run", quiet=True, head="gaussian", **TINY)
+@pytest.mark.parametrize("head", ["gaussian", "squashed"])
+def test_stochastic_heads_train(hopper: hm.TrajectoryDataset, tmp_path: Path, head: str) -> None:
+    policy = hm.train(hm.DT(), hopper, out=tmp_path / "run", quiet=True, head=head, **TINY)
     assert policy.actions(hopper[0]).shape == (1, len(hopper[0]), 3)
 
 

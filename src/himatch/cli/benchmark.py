@@ -28,7 +28,7 @@ class Benchmark:
     """Rollouts of every target and seed instead of the budget's."""
     steps: Annotated[int | None, optional(metavar="N")] = None
     """Training steps instead of the budget's; pretraining that has steps of its own changes in proportion."""
-    head: Annotated[Literal["tanh", "gaussian"] | None, optional(metavar="tanh|gaussian")] = None
+    head: Annotated[Literal["tanh", "gaussian", "squashed"] | None, optional(metavar="tanh|gaussian|squashed")] = None
     """A deterministic policy as in the paper, or a stochastic one (Gaussian), for the methods that offer it."""
     tasks: Annotated[tuple[str, ...], Many] = ()
     """Only these tasks."""

@@ -54,7 +54,7 @@ class RolloutOptions:
         policy = load(run, weights=self.weights, device=self.device)
         if self.temperature is not None:
             if not policy.agent.policy.stochastic:
-                raise HimatchError(f"{run} is a deterministic policy; --temperature is for --head gaussian")
+                raise HimatchError(f"{run} is a deterministic policy; --temperature is for stochastic ones")
             if not self.temperature >= 0:
                 raise HimatchError(f"the temperature must be 0 or more, got {self.temperature:g}")
             policy.temperature = self.temperature

@@ -42,7 +42,7 @@ def facts_of(
         "rate": policy.rate,
         "limits": None if bounds is None else _limits(bounds, margin, clamped=clamped),
         "action_range": {"low": (middle - half).tolist(), "high": (middle + half).tolist()},
-        "head": "gaussian" if stochastic else "deterministic",
+        "head": policy.agent.policy.head if stochastic else "deterministic",
         "temperature": policy.temperature if stochastic else None,
         "data_source": str(data.get("source") or ""),
         "data_hash": str(data.get("hash") or ""),

@@ -8,22 +8,22 @@ import torch
 from torch import Tensor, nn
 
 from himatch._runtime.shapes import Float, Int, shaped
-from himatch.networks.squashed import LOG_STD_RANGE
+from himatch.networks import squashed
 
-Head = Literal["tanh", "gaussian"]
+Head = Literal["tanh", "gaussian", "squashed"]
 
 
 class PolicyNetwork(nn.Module):
     """K policies: z and states to an action for every step.
 
-    The head is a deterministic tanh with squared error (the paper), or a Gaussian with log-likelihood: a ``stochastic``
-    policy, whose actions are sampled.
+    The head is a deterministic tanh with squared error (the paper), or a Gaussian with log-likelihood, clipped or
+    squashed by tanh: a ``stochastic`` policy, whose actions are sampled. Agents that are trained by SAC squash.
     """
 
     def __init__(self, head: Head) -> None:
         super().__init__()
         self.head = head
-        self.stochastic = head == "gaussian"
+        self.stochastic = head != "tanh"
 
     def forward(
         self,
@@ -43,10 +43,12 @@ class PolicyNetwork(nn.Module):
     def loss(
         self, outputs: Float[Tensor, "K B N outputs"], actions: Float[Tensor, "K B N act"]
     ) -> Float[Tensor, "K B N"]:
-        """What each step costs: squared error, or negative log-likelihood for the Gaussian head."""
+        """What each step costs: squared error, or negative log-likelihood for Gaussian heads."""
         if self.head == "tanh":
             return (torch.tanh(outputs.float()) - actions).square().mean(-1)
         mean, log_std = self.gaussian(outputs)
+        if self.head == "squashed":
+            return -squashed.log_likelihood(mean, log_std, actions).mean(-1)
         return (0.5 * ((actions - mean) / log_std.exp()).square() + log_std).mean(-1)
 
     @shaped
@@ -57,12 +59,15 @@ class PolicyNetwork(nn.Module):
         if self.head == "tanh":
             return torch.tanh(outputs.float())
         mean, log_std = self.gaussian(outputs)
-        return (mean if noise is None else mean + log_std.exp() * noise).clamp(-1.0, 1.0)
+        drawn = mean if noise is None else mean + log_std.exp() * noise
+        return torch.tanh(drawn) if self.head == "squashed" else drawn.clamp(-1.0, 1.0)
 
     @shaped
     def gaussian(
         self, outputs: Float[Tensor, "*rows outputs"]
     ) -> tuple[Float[Tensor, "*rows act"], Float[Tensor, "*rows act"]]:
-        """Mean and log standard deviation of the Gaussian head."""
+        """Mean and log standard deviation of a Gaussian head, before squashing."""
+        if self.head == "squashed":
+            return squashed.gaussian(outputs.float())
         mean, log_std = outputs.float().chunk(2, dim=-1)
-        return mean, log_std.clamp(*LOG_STD_RANGE)
+        return mean, log_std.clamp(*squashed.LOG_STD_RANGE)

@@ -17,7 +17,7 @@ from functools import cache
 
 import torch
 from torch import Tensor
-from torch.nn.functional import layer_norm
+from torch.nn.functional import layer_norm, relu
 
 from himatch._runtime.shapes import Float, Int, shaped
 from himatch.networks.heads import PolicyNetwork
@@ -78,14 +78,14 @@ class _Model:
 
     def __init__(self, policy: SequencePolicy, model: int) -> None:
         self.time = policy.embed_time.weight[model].detach()
-        self.state, self.action, self.predict = (
-            _affine(layer, model) for layer in (policy.embed_state, policy.embed_action, policy.predict)
+        self.state, self.predict = _affine(policy.embed_state, model), _affine(policy.predict, model)
+        self.action, self.z = (
+            None if layer is None else _affine(layer, model) for layer in (policy.embed_action, policy.embed_z)
         )
-        self.z = None if policy.embed_z is None else _affine(policy.embed_z, model)
         self.embed_norm, self.norm = (_affine(n, model) for n in (policy.embed_norm, policy.transformer.norm))
         self.layers = [_Layer(block, model) for block in _blocks(policy)]
-        self.pairs = policy.config.tokens == "pairs" or self.z is None
-        self.per_step = 2 if self.pairs else 3
+        self.adds_z = policy.config.tokens != "triples"
+        self.per_step = 1 + (self.action is not None) + (self.z is not None and not self.adds_z)
 
     @shaped
     def __call__(
@@ -104,13 +104,16 @@ class _Model:
 
     def _tokens(self, z: Tensor | None, states: Tensor, actions: Tensor, times: Tensor) -> Tensor:
         time = self.time[times.clamp(max=len(self.time) - 1)]
-        tokens = [_linear(states, self.state) + time, _linear(actions, self.action) + time]
+        tokens = [_linear(states, self.state) + time]
         if self.z is not None and z is not None:
             code = _linear(z, self.z)
-            if self.pairs:
+            if self.adds_z:
                 tokens[0] = tokens[0] + code
             else:
                 tokens.insert(0, code + time)
+        if self.action is None:
+            return _normalized(tokens[0], self.embed_norm)
+        tokens.append(_linear(actions, self.action) + time)
         x = torch.stack(tokens, dim=2).flatten(1, 2)
         return _normalized(x[:, :-1], self.embed_norm)  # the present action is not known yet
 
@@ -135,6 +138,7 @@ class _Layer:
         value = v @ to_out  # (heads, width, width)
         value_bias = torch.einsum("hc,hcw->hw", v_bias, to_out) + out_bias / heads
         self.heads = heads
+        self.activation = torch.relu_ if block.activation is relu else block.activation  # in place saves a copy
         self.query = query.float(), query_bias.float()
         self.take = value.reshape(-1, width).float(), value_bias.sum(0).float()
         both = torch.cat([query, value.transpose(0, 1).reshape(width, -1)], dim=1)
@@ -164,7 +168,7 @@ class _Layer:
         return self._mlp(taken + x[:, -1])
 
     def _mlp(self, x: Tensor) -> Tensor:
-        hidden = _linear(_normalized(x, self.mlp_norm), self.mlp_in).relu_()
+        hidden = self.activation(_linear(_normalized(x, self.mlp_norm), self.mlp_in))
         return x + _linear(hidden, self.mlp_out)
 
 

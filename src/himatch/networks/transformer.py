@@ -20,7 +20,8 @@ from himatch.errors import HimatchError
 from himatch.networks.heads import Head, PolicyNetwork
 from himatch.networks.stacked import Embedding, LayerNorm, Linear, draw, dropout
 
-Tokens = Literal["triples", "pairs"]
+Tokens = Literal["triples", "pairs", "states"]
+Activation = Literal["relu", "gelu"]
 
 STD = 0.02  # of the weights of transformers and of embeddings of time at first, as in GPT-2
 
@@ -29,8 +30,9 @@ STD = 0.02  # of the weights of transformers and of embeddings of time at first,
 class ModelConfig:
     """Size and form of the policy; the defaults are Table dt_hyper.
 
-    ``tokens`` are z, s and a as three tokens a step (the paper) or z added to the state token (two a step); ``head`` is
-    a deterministic tanh with squared error (the paper) or a Gaussian with log-likelihood.
+    ``tokens`` are z, s and a as three tokens a step (the paper), z added to the state token (two a step), or that token
+    alone, without past actions; ``head`` is a deterministic tanh with squared error (the paper), or a Gaussian with
+    log-likelihood, as it is or squashed by tanh.
     """
 
     context: int = 20
@@ -44,9 +46,11 @@ class ModelConfig:
     dropout: float = 0.1
     """Dropout."""
     tokens: Tokens = "triples"
-    """z, s and a as three tokens a step, or z added to the state token."""
+    """z, s and a as three tokens a step, z added to the state token, or this token without the actions."""
     head: Head = "tanh"
-    """A deterministic policy, trained by squared error, or a stochastic one with Gaussian actions."""
+    """A deterministic policy, trained by squared error, or a stochastic one: Gaussian actions, plain or squashed."""
+    activation: Activation = "relu"
+    """Of the feed-forward layers."""
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -57,17 +61,18 @@ class ModelConfig:
             raise HimatchError(f"width {self.width} cannot be divided among {self.heads} heads")
         if not 0 <= self.dropout < 1:
             raise HimatchError(f"dropout must be at least 0 and below 1, got {self.dropout}")
-        for name, known in (("tokens", get_args(Tokens)), ("head", get_args(Head))):
+        for name, choices in (("tokens", Tokens), ("head", Head), ("activation", Activation)):
+            known = get_args(choices)
             if getattr(self, name) not in known:
                 raise HimatchError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
 
 
 class Block(nn.Module):
-    """One layer of a GPT-2: attention and a four times wider ReLU network, both residual and normalised before."""
+    """One layer of a GPT-2: attention and a four times wider network, both residual and normalised before."""
 
-    def __init__(self, stack: int, width: int, heads: int, dropout: float) -> None:
+    def __init__(self, stack: int, width: int, heads: int, dropout: float, activation: Activation = "relu") -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.dropout, self.activation = heads, dropout, getattr(nn.functional, activation)
         self.attention_norm = LayerNorm(stack, width)
         self.qkv = Linear(stack, width, 3 * width, STD)
         self.attention_out = Linear(stack, width, width, STD)
@@ -85,17 +90,19 @@ class Block(nn.Module):
         attended = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=rate)
         attended = attended.transpose(1, 2).reshape(stack, batch, length, width)
         x = x + dropout(self.attention_out(attended), self.dropout, self.training)
-        hidden = torch.relu(self.mlp_in(self.mlp_norm(x)))
+        hidden = self.activation(self.mlp_in(self.mlp_norm(x)))
         return x + dropout(self.mlp_out(hidden), self.dropout, self.training)
 
 
 class Transformer(nn.Module):
     """A causal GPT-2 without position embeddings of its own; the residual stream stays in single precision."""
 
-    def __init__(self, stack: int, width: int, layers: int, heads: int, dropout: float) -> None:
+    def __init__(
+        self, stack: int, width: int, layers: int, heads: int, dropout: float, activation: Activation = "relu"
+    ) -> None:
         super().__init__()
         self.dropout = dropout
-        self.blocks = nn.ModuleList(Block(stack, width, heads, dropout) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(stack, width, heads, dropout, activation) for _ in range(layers))
         self.norm = LayerNorm(stack, width)
 
     @shaped
@@ -123,9 +130,9 @@ class SequencePolicy(PolicyNetwork):
         self.embed_time = Embedding(stack, horizon, width, STD)
         self.embed_z = Linear(stack, z_width, width) if z_width else None
         self.embed_state = Linear(stack, observation, width)
-        self.embed_action = Linear(stack, action, width)
+        self.embed_action = None if config.tokens == "states" else Linear(stack, action, width)
         self.embed_norm = LayerNorm(stack, width)
-        self.transformer = Transformer(stack, width, config.layers, config.heads, config.dropout)
+        self.transformer = Transformer(stack, width, config.layers, config.heads, config.dropout, config.activation)
         self.predict = Linear(stack, width, self.outputs(action))
 
     @shaped
@@ -141,18 +148,20 @@ class SequencePolicy(PolicyNetwork):
         Actions are in [-1, 1], times are steps since the start of the episode.
         """
         time = self.embed_time(times.clamp(max=self.horizon - 1))
-        state = self.embed_state(states) + time
-        tokens = [state, self.embed_action(actions) + time]
+        tokens = [self.embed_state(states) + time]
         if self.embed_z is not None and z is not None:
             code = self.embed_z(z)
-            if self.config.tokens == "pairs":
-                tokens[0] = state + code
-            else:
+            if self.config.tokens == "triples":
                 tokens.insert(0, code + time)
+            else:
+                tokens[0] = tokens[0] + code
+        state = len(tokens) - 1
+        if self.embed_action is not None:
+            tokens.append(self.embed_action(actions) + time)
         x = torch.stack(tokens, dim=3).flatten(2, 3).float()
         hidden = self.transformer(self.embed_norm(x))
         # The action is read off the state token, which has seen z_t, s_t and everything before.
-        outputs: Tensor = self.predict(hidden[:, :, len(tokens) - 2 :: len(tokens)])
+        outputs: Tensor = self.predict(hidden[:, :, state :: len(tokens)])
         return outputs
 
 

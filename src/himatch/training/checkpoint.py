@@ -52,7 +52,7 @@ class Checkpoint:
         self.pending: list[Tensor] = []  # losses since the latest row of metrics, (steps, K) each
         if stored is not None:
             update.restore(stored)
-            self.pending = [stored["pending"].to(self.best.device)] if len(stored["pending"]) else []
+            self.pending = [stored["pending"].cpu()] if len(stored["pending"]) else []  # as `Update.run` yields them
             update.step = int(stored["step"])
             self.best.copy_(stored["best"])
             self.best_loss.copy_(stored["best_loss"])

@@ -25,7 +25,7 @@ class RowKey:
     steps: int | None = None
     """Training steps, where they are not the budget's usual ones."""
     sampled: bool = False
-    """Whether the policy is stochastic, with a Gaussian head."""
+    """Whether the policy is stochastic."""
 
 
 def row_key(method: Specification, result: JobResult) -> RowKey:
@@ -33,7 +33,7 @@ def row_key(method: Specification, result: JobResult) -> RowKey:
     training = result.provenance.get("training") or {}
     steps, usual = training.get("steps"), usual_steps(result.budget, method.name)
     unusual = None if steps is None or usual is None or steps == usual else int(steps)
-    return RowKey(method, result.conditioning, result.budget, unusual, training.get("head") == "gaussian")
+    return RowKey(method, result.conditioning, result.budget, unusual, (training.get("head") or "tanh") != "tanh")
 
 
 def main_budget(budgets: Iterable[str]) -> str:
