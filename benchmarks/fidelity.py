@@ -124,6 +124,15 @@ def trials() -> dict[str, Trial]:
             dropped=0.2, acts=("sampled 1", "sampled 1 guided 1.3", "sampled 1 guided 1.7", "sampled 1 guided 2.5")
         ),
     }
+    small = Trial("cdt", settings={"tokens": "states", "head": "squashed", "schedule": "linear", "steps": 12_000})
+    small = small.with_(acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 1 x4", "sampled 0.85 x4"))
+    found |= {  # with --preset cpu, at about the same time on two cores
+        "cpu": OWN,
+        "cpu squashed": small,
+        "cpu squashed 2 steps": small.with_(context=2, steps=24_000),
+        "cpu squashed 1 step": small.with_(context=1, steps=36_000),
+        "cpu states": small.with_(head="tanh", acts=("last", "last x4")),
+    }
     for name, trial in list(found.items()):
         if trial.method in ("lab-cdt", "cdt"):
             own = trial.with_(method=trial.method.replace("cdt", "dt"))
@@ -192,7 +201,7 @@ def attempt(trial: Trial, split: hm.Split, folder: Path, arguments: argparse.Nam
         method,
         lambda: split,
         out=folder,
-        preset="fast",
+        preset=arguments.preset,
         seed=arguments.seed,
         seeds=arguments.seeds,
         resume=(folder / "run.json").is_file(),
@@ -359,6 +368,7 @@ def main() -> None:
     running.add_argument("--seeds", type=int, default=16)
     running.add_argument("--episodes", type=int, default=5, help="rollouts of each seed for each target")
     running.add_argument("--targets", type=int, help="the first so many; all by default")
+    running.add_argument("--preset", default="fast", choices=["fast", "cpu"], help="what a trial changes")
     running.add_argument("--steps", type=int)
     running.add_argument("--threads", type=int, default=0)
     printing = commands.add_parser("table")

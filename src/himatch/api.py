@@ -35,7 +35,7 @@ def train(
     bin_range: BinRange = "usual",
     quiet: bool = False,
     start: str | Path | None = None,
-    start_weights: Weights = "best",
+    start_weights: Weights = "last",
     normalizers: Scales | None = None,
     **overrides: Any,
 ) -> Policy:
@@ -103,7 +103,7 @@ def train_as_planned(plan: Plan, *, stream: bool | None = None, quiet: bool = Fa
 
 def _keep_scores(policy: Policy, plan: Plan) -> None:
     """Score the policy on logged episodes, unless these very weights were scored before (a resumed run)."""
-    steps = [policy.run.folder.weights_step(seed, "best") for seed in policy.seeds]
+    steps = [policy.run.folder.weights_step(seed, "last") for seed in policy.seeds]
     if (policy.run.scores or {}).get("steps") == steps:
         return
     # A random part of the training data shows best what the policy was asked to tell apart.

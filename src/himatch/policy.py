@@ -38,8 +38,8 @@ TEMPERATURE = 0.85
 OTHERS = 5  # episodes whose statistics a logged one is scored under, to see whether the conditioning matters
 
 
-def load(run: str | Path, *, weights: Weights = "best", device: str | torch.device = "cpu") -> Policy:
-    """Load all seeds of a run: the weights that validation selected, or the last ones.
+def load(run: str | Path, *, weights: Weights = "last", device: str | torch.device = "cpu") -> Policy:
+    """Load all seeds of a run: the last weights, as in the paper, or those of the lowest validation loss (``best``).
 
     ``run`` is a run folder, a model of ``himatch models list``, or ``hf:USER/NAME`` on the Hub (``@REVISION`` for a
     branch, tag or commit).
@@ -66,7 +66,7 @@ class Policy:
     def __init__(self, run: Run, agent: Agent) -> None:
         self.run, self.agent = run, agent.eval()
         self.temperature = float(run.description.get("temperature", TEMPERATURE))
-        self.weights: Weights = "best"
+        self.weights: Weights = "last"
 
     # -- what it is ---------------------------------------------------------------------------------------------
 

@@ -79,7 +79,7 @@ def test_a_seed_that_falls_over_loses(tmp_path: Path, monkeypatch: pytest.Monkey
     generator = torch.Generator().manual_seed(0)
     good = folder.weights(known)
     shaken = {name: w.float() + 0.3 * torch.randn(w.shape, generator=generator) for name, w in good.items()}
-    folder.write_weights(4, "best", shaken)
+    folder.write_weights(4, "last", shaken)
     monkeypatch.setattr(temperature, "GROUP", 1)
     monkeypatch.setattr(temperature, "ROLLOUTS", 1)
     choice = choose_seed(hm.load(run))
@@ -159,13 +159,13 @@ def test_a_seed_that_was_named(trained: Path, run: Run, tmp_path: Path) -> None:
 
 def test_methods_that_imitate_are_judged_by_their_loss(trained: Path, run: Run, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(trained / "bdt", tmp_path / "bdt"))
-    for seed, losses in enumerate(((0.5, 0.4), (0.2, 0.6), (0.3, 0.3))):  # the best weights are those of the lowest
+    for seed, losses in enumerate(((0.5, 0.4), (0.2, 0.6), (0.3, 0.3))):  # the last weights count
         rows = [{"step": i, "loss": 1.0, "validation": loss} for i, loss in enumerate(losses)]
         (copy / f"seed-{seed}" / "metrics.jsonl").write_text("\n".join(map(json.dumps, rows)))
     code, printed, err = run("models", "bundle", copy, "--out", tmp_path / "out", "--episodes", 1)
     assert code == 0, err
     rule = "validation loss, since the run keeps no demonstrations"
-    assert f"seed 1 out of 3, chosen by {rule} (0: 0.4, 1: 0.2, 2: 0.3)\n" in printed
+    assert f"seed 2 out of 3, chosen by {rule} (0: 0.4, 1: 0.6, 2: 0.3)\n" in printed
     losses = copy / "seed-2" / "metrics.jsonl"
     losses.write_text("[1]\n")
     with pytest.raises(HimatchError, match=r"seed-2/metrics.jsonl: line 1 is damaged"):

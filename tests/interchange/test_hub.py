@@ -51,7 +51,7 @@ def test_what_is_loaded_is_what_was_pushed(trained: Path, hub: LocalHub, hopper:
 
 def test_only_what_loading_needs_travels(trained: Path, hub: LocalHub) -> None:
     wanted = {"README.md", "episodes.safetensors", "normalizers.safetensors", "run.json", "scores.json"}
-    wanted |= {f"seed-{seed}/best.safetensors" for seed in (0, 1)}
+    wanted |= {f"seed-{seed}/last.safetensors" for seed in (0, 1)}
     hm.push(trained, NAME)
     assert set(hub.files("somebody/hopper-cdt")) == wanted | {".gitattributes"}
     hub.change("somebody/hopper-cdt", {"code.py": b"boom", "x.pkl": b"boom", "training.safetensors": b"boom"})
@@ -66,8 +66,8 @@ def test_pushing_again_replaces_what_was_there(trained: Path, hub: LocalHub, hop
     other = hm.train(hm.DT(), hopper, out=trained.parent / "dt", **SMALL)  # type: ignore[arg-type]
     hm.push(other.folder, NAME)
     names = set(hub.files("somebody/hopper-cdt"))
-    assert "seed-0/best.safetensors" in names
-    assert not names & {"seed-1/best.safetensors", "evaluation.json"}
+    assert "seed-0/last.safetensors" in names
+    assert not names & {"seed-1/last.safetensors", "evaluation.json"}
     assert hm.load(NAME).method == hm.DT()
     assert hm.load(f"{NAME}@{first}").method == hm.CDT("x_velocity")
 
@@ -107,7 +107,7 @@ def test_pushes_that_are_refused(trained: Path, hub: LocalHub, monkeypatch: pyte
     monkeypatch.setenv("HF_TOKEN", "hf_of_somebody_else")
     with pytest.raises(HimatchError, match="log in: hf auth login"):
         hm.push(trained, NAME)
-    (trained / "seed-1" / "best.safetensors").unlink()
+    (trained / "seed-1" / "last.safetensors").unlink()
     with pytest.raises(HimatchError, match="incomplete"):
         hm.push(trained, NAME)
     assert not (hub.root / "somebody").exists()

@@ -57,9 +57,9 @@ def test_a_run_becomes_a_model(trained: Path, run: Run, tmp_path: Path) -> None:
     assert (code, "MB: W1" in printed) == (0, True), err
     whole, model = hm.load(trained), hm.load(out)
     assert model.seeds == (1,)
-    for name, stored in read_tensors(out / "seed-1" / "best.safetensors").items():
+    for name, stored in read_tensors(out / "seed-1" / "last.safetensors").items():
         assert stored.dtype == torch.float16
-        original = read_tensors(trained / "seed-1" / "best.safetensors")[name]
+        original = read_tensors(trained / "seed-1" / "last.safetensors")[name]
         torch.testing.assert_close(stored.float(), original, rtol=1e-3, atol=1e-5)
     thinned, reference = model.reference(), whole.reference()
     assert len(thinned.lengths) == 5

@@ -96,14 +96,14 @@ def test_a_split_by_labels_is_named_by_them(data: hm.TrajectoryDataset) -> None:
 def test_an_evaluation_says_where_and_with_what(data: hm.TrajectoryDataset, tmp_path: Path, run: Run) -> None:
     out = tmp_path / "run"
     hm.train(hm.CDT("x_velocity"), hm.random_split(data), out=out, head="gaussian", **SMALL)
-    for options in ((), ("--env", "Hopper-v4", "--weights", "last"), ("--temperature", 0)):
+    for options in ((), ("--env", "Hopper-v4", "--weights", "best"), ("--temperature", 0)):
         code, printed, err = run("evaluate", out, "--episodes", 1, *options)
         assert code == 0, err
         assert "total" not in printed  # the same as that of the only group
-    names = ("evaluation", "evaluation-last-Hopper-v4", "evaluation-temperature-0")
+    names = ("evaluation", "evaluation-best-Hopper-v4", "evaluation-temperature-0")
     found = [json.loads((out / f"{name}-episodes-1.json").read_text()) for name in names]
     facts = [[content["provenance"][key] for key in ("env_id", "weights", "temperature")] for content in found]
-    assert facts == [["Hopper-v5", "best", 0.85], ["Hopper-v4", "last", 0.85], ["Hopper-v5", "best", 0.0]]
+    assert facts == [["Hopper-v5", "last", 0.85], ["Hopper-v4", "best", 0.85], ["Hopper-v5", "last", 0.0]]
     assert [content["summary"]["total"] == content["summary"]["random"] for content in found] == [True] * 3
 
 

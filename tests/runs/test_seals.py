@@ -29,7 +29,7 @@ def refused(run: Path, message: str) -> None:
     assert len(str(caught.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("name", ["seed-1/best.safetensors", "normalizers.safetensors", "episodes.safetensors"])
+@pytest.mark.parametrize("name", ["seed-1/last.safetensors", "normalizers.safetensors", "episodes.safetensors"])
 @pytest.mark.parametrize("place", [20, -1])
 def test_a_flipped_bit_is_noticed(name: str, place: int, run: Path) -> None:
     content = bytearray((run / name).read_bytes())
@@ -76,8 +76,8 @@ def test_other_formats_are_refused(form: int | None, run: Path) -> None:
 
 
 def test_weights_of_another_run_are_noticed(run: Path) -> None:
-    shutil.copyfile(BUNDLED / "walker2d-cdt" / "seed-1" / "best.safetensors", run / "seed-1" / "best.safetensors")
-    refused(run, r"best\.safetensors: belongs to another run, or to another place in this one")
+    shutil.copyfile(BUNDLED / "walker2d-cdt" / "seed-1" / "last.safetensors", run / "seed-1" / "last.safetensors")
+    refused(run, r"last\.safetensors: belongs to another run, or to another place in this one")
 
 
 def test_constants_of_another_run_are_noticed(run: Path) -> None:
@@ -88,9 +88,9 @@ def test_constants_of_another_run_are_noticed(run: Path) -> None:
 
 
 def test_weights_of_an_earlier_version_are_refused(run: Path) -> None:
-    path = run / "seed-1" / "best.safetensors"
+    path = run / "seed-1" / "last.safetensors"
     save_file(load_file(path), path)
-    refused(run, r"best\.safetensors: damaged, or written by an earlier version")
+    refused(run, r"last\.safetensors: damaged, or written by an earlier version")
 
 
 def test_the_same_tensors_give_the_same_bytes(tmp_path: Path) -> None:

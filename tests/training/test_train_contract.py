@@ -365,7 +365,7 @@ def test_what_a_killed_run_left_is_written_over(hopper: hm.TrajectoryDataset, tm
     assert hm.load(tmp_path).seeds == (0,)
 
 
-@pytest.mark.parametrize("file", ["seed-0/best.safetensors", "normalizers.safetensors", "run.json"])
+@pytest.mark.parametrize("file", ["seed-0/last.safetensors", "normalizers.safetensors", "run.json"])
 def test_a_checkpoint_cut_in_half_is_refused(file: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     run = tmp_path / "run"
     hm.train(hm.DT(), hopper, out=run, quiet=True, **TINY)

@@ -33,8 +33,8 @@ class ExportRun:
     """Have the model clip observations to their limits: the training range and a margin."""
     margin: Annotated[float, tyro.conf.arg(metavar="X")] = 0.5
     """What the limits add on either side of the training range, as a part of it."""
-    weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "best"
-    """The weights that did best on the validation slice, or the last ones."""
+    weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "last"
+    """The last weights, or those of the lowest validation loss, which says little about rollouts."""
     imports: Import = ()
     """Python file (or module) that registers tasks of your own."""
 

@@ -35,8 +35,8 @@ class RolloutOptions:
     """Another Gymnasium environment than the data's."""
     temperature: Annotated[float | None, optional(metavar="X")] = None
     """Of sampled actions, for a stochastic policy: 0 is the mean action; by default what the run says."""
-    weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "best"
-    """The weights that did best on the validation slice, or the last ones."""
+    weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "last"
+    """The last weights, or those of the lowest validation loss, which says little about rollouts."""
     device: Annotated[str, tyro.conf.arg(metavar="cuda|cpu")] = "cpu"
     """Where the policy runs."""
     threads: Threads = 0

@@ -19,8 +19,8 @@ class Show:
     """Folder that himatch train wrote, a model of himatch models list, or hf:USER/NAME."""
     json: bool = False
     """Print everything as JSON."""
-    weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "best"
-    """The weights that did best on the validation slice, or the last ones."""
+    weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "last"
+    """The last weights, or those of the lowest validation loss, which says little about rollouts."""
     imports: Import = ()
     """Python file (or module) that registers tasks of your own."""
 

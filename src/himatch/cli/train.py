@@ -31,7 +31,7 @@ class RunOptions:
     """Continue the run in RUN where it stopped."""
     start: Annotated[str | None, optional(metavar="RUN")] = None
     """Go on from the weights of this run, of the same method and model, on other or more data."""
-    start_weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "best"
+    start_weights: Annotated[Literal["best", "last"], tyro.conf.arg(metavar="best|last")] = "last"
     """Which of its weights."""
     normalizers: Annotated[
         Literal["keep", "refit"] | None, optional(metavar="keep|refit", help_behavior_hint="(default: keep)")
@@ -100,7 +100,7 @@ class TrainRun:
         policy = train_as_planned(plan, stream=self.settings.stream)
         matched = getattr(method, "feature", None)
         print(f"{method.name}{f' of {matched}' if matched else ''}, {len(policy.seeds)} seed(s), {self.out}")
-        print(f"best weights: {best_weights(policy.run.folder, policy.seeds)}")
+        print(f"weights that --weights best loads: {best_weights(policy.run.folder, policy.seeds)}")
         show_scores(policy)
         print(f"what it can match: himatch show {shlex.quote(self.out)}")
 

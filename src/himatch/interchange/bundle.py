@@ -69,7 +69,7 @@ def bundle(
             folder.write_scores({**scores, **of_seed})
         weights = source.weights(choice.seed)
         halved = {name: tensor.to(torch.float16) for name, tensor in weights.items()}
-        folder.write_weights(choice.seed, "best", halved)
+        folder.write_weights(choice.seed, "last", halved)
         part = part_of(progress, parts - 1, parts)
         found = load(partial).evaluate(targets, episodes=episodes, feature=feature, progress=part).as_json()
         found["provenance"]["run"] = target.name

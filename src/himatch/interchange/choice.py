@@ -62,15 +62,14 @@ def training_targets(reference: EpisodeReference) -> list[Samples]:
 
 
 def _by_loss(policy: Policy) -> Choice:
-    """The loss of the weights that were kept, on training episodes where none were left to validate on."""
+    """The loss of the last weights, on training episodes where none were left to validate on."""
     scores, kind = [], "validation"
     for seed in policy.seeds:
         rows = policy.run.folder.metrics(seed)
         if not rows:
             raise HimatchError(f"{policy.folder} holds no losses of seed {seed} to choose by; name a seed (--seed)")
         kind = kind if kind in rows[-1] else "loss"
-        losses = [entry(row, float, f"{policy.folder}, metrics of seed {seed}", kind) for row in rows]
-        scores.append(min(losses) if policy.method.validated and kind == "validation" else losses[-1])
+        scores.append(entry(rows[-1], float, f"{policy.folder}, metrics of seed {seed}", kind))
     name = {"validation": "validation loss", "loss": "training loss"}[kind]
     return _lowest(policy, f"{name}, since the run keeps no demonstrations", scores)
 

@@ -8,7 +8,7 @@
     episodes.safetensors     training episodes as values, totals and last values of the matched feature
     fingerprint.safetensors  a stretch of a training episode and the values of the features on it
     held_out/                held-out episodes, a Minari folder
-    seed-0/last.safetensors  weights; best.safetensors are those that validation selected
+    seed-0/last.safetensors  weights; best.safetensors are those of the lowest validation loss
     seed-0/metrics.jsonl     losses over time
     training.safetensors     what --resume continues from
     evaluation.json          what himatch evaluate found
@@ -50,7 +50,7 @@ _SCORES = "scores.json"
 _OWN = ("format", "files", SEAL)  # what of run.json is about the folder, not about the run
 _CONSTANT = (_NORMALIZERS, _EPISODES, _FINGERPRINT, f"{_HELD_OUT}/**/*")  # files that run.json lists, as patterns
 
-PORTABLE = (_RUN, _NORMALIZERS, _EPISODES, _FINGERPRINT, "seed-*/best.safetensors", _EVALUATION, _SCORES, _CARD)
+PORTABLE = (_RUN, _NORMALIZERS, _EPISODES, _FINGERPRINT, "seed-*/last.safetensors", _EVALUATION, _SCORES, _CARD)
 """What a run is on the Hub, as patterns: enough to load and match, none of it code."""
 
 
@@ -161,7 +161,7 @@ class RunFolder:
 
     # -- tensors ------------------------------------------------------------------------------------------------
 
-    def weights(self, seed: int, which: Weights = "best") -> dict[str, Tensor]:
+    def weights(self, seed: int, which: Weights = "last") -> dict[str, Tensor]:
         """The weights of one seed."""
         file = f"seed-{seed}/{which}.safetensors"
         return read_tensors(self.path / file, **self._facts(file))

@@ -103,7 +103,7 @@ class Run:
         """The units of columns, by name, as far as the data has them."""
         return dict(self.description["data"].get("units") or {})
 
-    def agent(self, weights: Weights = "best") -> Agent:
+    def agent(self, weights: Weights = "last") -> Agent:
         """All seeds with these weights, on the CPU."""
         config, dims = ModelConfig(**self.description["model"]), Dims(**self.description["widths"])
         agent = self.method.build(config, dims, self.seeds)

@@ -210,7 +210,7 @@ def make_plan(
     task: str | Task | None = None,
     bin_range: BinRange = "usual",
     start: str | Path | None = None,
-    start_weights: Weights = "best",
+    start_weights: Weights = "last",
     normalizers: Scales | None = None,
     **overrides: Any,
 ) -> Plan:
