@@ -276,7 +276,12 @@ class TrajectoryDataset(Sequence[Trajectory]):
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of everything the episodes hold, whatever file they came from and however they are stored."""
+        """SHA-256 of everything the episodes hold, whatever file they came from and however they are stored.
+
+        Of mapped arrays that were damaged there is none: they are refused here, where all of them is read.
+        """
+        if self._packed.files is not None:
+            self._packed.files.verify()
         digest = hashlib.sha256()
         for trajectory in self:
             arrays = (
