@@ -226,8 +226,9 @@ class TrajectoryDataset(Sequence[Trajectory]):
 
     @property
     def rate(self) -> float | None:
-        """Control steps a second, where the source says so."""
-        return self._packed.facts.rate
+        """Control steps a second: the source's, or its task's where the source has no time of its own."""
+        facts = self._packed.facts
+        return self.task.rate if facts.rate is None and not facts.timed else facts.rate
 
     @property
     def units(self) -> Mapping[str, str]:

@@ -94,8 +94,11 @@ class Run:
 
     @property
     def rate(self) -> float | None:
-        """Steps in a second of the data, in Hz; ``None`` where it does not say."""
-        rate = self.description["data"].get("rate")
+        """Steps in a second of the data, in Hz; ``None`` where neither it nor its task says.
+
+        Runs of earlier versions say nothing about it.
+        """
+        rate = self.description["data"].get("rate", self.task.rate)
         return None if rate is None else float(rate)
 
     @property
