@@ -302,7 +302,7 @@ def rows_of(folders: Iterable[Path]) -> tuple[list[Row], list[str]]:
             for act, score in found["acts"].items():
                 columns = [np.array(score[name]) for name in ("w1", "charged", "played", "returns")]
                 method = found["training"]["method"]["name"].removeprefix("lab-")
-                rows.append(Row(found["set"], found["trial"], act, method, *columns, found["training"]["seconds"]))
+                rows.append(Row(found["set"], found["trial"], act, method, *columns, found["training"]["loop_seconds"]))
     return rows, failed
 
 

@@ -26,7 +26,7 @@ ORDER = {
         "tutorials/new-method",
     ),
     "Guide": ("data", "training", "matching", "models", "interchange", "report", "experts"),
-    "Reference": ("commands", "api", "datasets", "performance", "reliability", "results", "deviations"),
+    "Reference": ("commands", "api", "datasets", "performance", "fidelity", "reliability", "results", "deviations"),
 }
 """Captions and pages of the side bar; a page that is in neither fails the build."""
 
