@@ -24,7 +24,7 @@ from himatch.interchange.parity import check_parity, windows_of
 METHODS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "bc": (hm.BC(), {"heads": 2, "layers": 1}),
     "dt": (hm.DT(), {"tokens": "triples", "layers": 1}),
-    "cdt": (hm.CDT("x_velocity,z_velocity", bins=5), {"tokens": "pairs", "head": "gaussian", "heads": 2}),
+    "cdt": (hm.CDT("x_velocity,z_velocity", bins=5), {"tokens": "pairs", "head": "gaussian", "heads": 2, "layers": 1}),
     "moments": (hm.MomentsDT("x_velocity"), {"context": 1}),
     "goal": (hm.GoalDT(), {"tokens": "triples"}),
     "bdt": (hm.BDT(m=2, target_window=4), {}),
@@ -170,7 +170,7 @@ def test_episodes_that_the_run_keeps_are_compared_too(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_exported(hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = untrained(hm.BC(), hopper, tmp_path, seeds=(2, 7))
+    policy = untrained(hm.BC(), hopper, tmp_path, seeds=(2, 7), layers=1)
     with pytest.raises(HimatchError, match=r"choose it with policy\.only"):
         PolicyGraph(policy)
     for module in ("onnx", "onnxruntime", "onnxscript"):
