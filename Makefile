@@ -9,7 +9,7 @@ test: .venv/test.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 quickstart: .venv/run.stamp
 	$(BIN)/himatch quickstart

@@ -24,13 +24,20 @@ def assert_refused(result: Result, *fragments: str) -> None:
         assert fragment in err
 
 
+_elsewhere: dict[Path, set[str]] = {}
+"""Modules that do not lie below a folder: to ask thousands of them around every test takes longer than many a test."""
+
+
 @contextmanager
 def fresh_modules(folder: Path) -> Iterator[None]:
     """Files below the folder are imported anew inside, as by a new process, and forgotten afterwards."""
 
     def below() -> set[str]:
-        files = {name: str(getattr(module, "__file__", None)) for name, module in sys.modules.items()}
-        return {name for name, file in files.items() if file.startswith(str(folder))}
+        known = _elsewhere.setdefault(folder, set())
+        new = {name: str(getattr(sys.modules[name], "__file__", None)) for name in sys.modules.keys() - known}
+        found = {name for name, file in new.items() if file.startswith(str(folder))}
+        known |= new.keys() - found
+        return found
 
     path, hidden = list(sys.path), {name: sys.modules.pop(name) for name in below()}
     known = dict(importing._sources)

@@ -16,9 +16,12 @@ from hypothesis import HealthCheck, settings
 from random_episodes import episode
 
 import himatch as hm
+from himatch import policy
 from himatch.cli import main
+from himatch.evaluation import sensitivity
 from himatch.experts.expert import Expert, write_family
 from himatch.experts.networks import Actor, NetworkDims
+from himatch.viz import losses
 
 settings.register_profile(
     "default", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -27,6 +30,34 @@ settings.load_profile("default")
 torch.set_num_threads(1)  # tests run side by side
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background; some tests interrupt themselves
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def unpainted(figure: object, path: Path) -> Path:
+    """In place of drawing the picture of a training's losses."""
+    path.write_bytes(b"")
+    return path
+
+
+# The end of a training takes longer than a few steps. So its curves are plotted but not drawn, and few episodes are
+# scored, unless a test is about that.
+QUICK = {(losses, "save"): unpainted, (policy, "OTHERS"): 1, (sensitivity, "SCORED"): 4}
+WHOLE = {(module, name): getattr(module, name) for module, name in QUICK}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_ends() -> Iterator[None]:
+    """Trainings end quickly."""
+    with pytest.MonkeyPatch.context() as patch:
+        for (module, name), value in QUICK.items():
+            patch.setattr(module, name, value)
+        yield
+
+
+@pytest.fixture
+def whole_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings end as they do for a user: the losses are drawn, and all episodes scored that should be."""
+    for (module, name), value in WHOLE.items():
+        monkeypatch.setattr(module, name, value)
 
 
 @pytest.fixture(autouse=True)

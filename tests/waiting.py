@@ -21,8 +21,23 @@ Program = subprocess.Popen[str]
 
 PATIENCE = 300.0  # seconds; a test that passes never waits as long
 
-TRAINED = """
+ORPHANED = """
 import os
+import threading
+import time
+
+
+def leave_with(parent):
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+threading.Thread(target=leave_with, args=(os.getppid(),), daemon=True).start()
+"""
+"""For a file that a program reads: without it, one that works until a signal would outlive tests that were killed."""
+
+TRAINED = f"""{ORPHANED}
 from pathlib import Path
 
 from himatch.training.update import Update
@@ -32,7 +47,7 @@ step = Update._one_step
 
 def noted(self):
     step(self)
-    (Path(__file__).parent / f"{os.getpid()}.trained").touch()
+    (Path(__file__).parent / f"{{os.getpid()}}.trained").touch()
 
 
 Update._one_step = noted

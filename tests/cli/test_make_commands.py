@@ -15,7 +15,7 @@ from typing import Any
 import h5py
 import pytest
 from command_line import Run, assert_refused
-from waiting import PATIENCE, program, wait_for
+from waiting import ORPHANED, PATIENCE, program, wait_for
 
 import himatch as hm
 from himatch.datagen.cache import cached_dataset
@@ -108,7 +108,7 @@ def test_a_file_that_cannot_grow_is_one_line(policy: Path, tmp_path: Path) -> No
 def test_signals_leave_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     out, policy = tmp_path / "sets" / "set-v0", tmp_path / "policy.py"
     policy.write_text(
-        "from pathlib import Path\nimport numpy as np\n"
+        ORPHANED + "from pathlib import Path\nimport numpy as np\n"
         "def still(observations):\n"
         "    Path(__file__).with_name('acted').touch()\n"
         "    return np.zeros((len(observations), 6))\n"

@@ -25,6 +25,7 @@ def source(hopper: hm.TrajectoryDataset, tmp_path: Path) -> str:
     return str(hm.write_minari(hopper, tmp_path / "hopper-v0"))
 
 
+@pytest.mark.usefixtures("whole_ends")
 def test_train_and_resume(source: str, tmp_path: Path, run: Run) -> None:
     command = ["train", "cdt", "--feature", "x_velocity", "--data", source, "--out", str(tmp_path / "run")]
     code, out, _ = run(*command, *TINY, "--seeds", "2")

@@ -17,7 +17,7 @@ import himatch as hm
 
 pytestmark = pytest.mark.filterwarnings("ignore::himatch.HimatchWarning")  # repairs are allowed
 
-ROUNDS = 200
+ROUNDS = 50  # benchmarks/damage.py does thousands
 BYTEWISE = [name for name in FORMATS if name in ("npz", "csv", "parquet") or name.startswith("pickle")]
 
 

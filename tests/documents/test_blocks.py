@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 import pytest
 from document_blocks import LANGUAGES, NOTES, ROOT, Block, as_a_process, blocks, check_command, pages, run_page
+from short_tasks import shorten
 from workshop import furnish, small_recipes
 
 import himatch as hm
@@ -19,6 +20,7 @@ from himatch.errors import HimatchError, HimatchWarning
 RUNNABLE = [page for page in pages() if any(block.language in ("python", "bash") for block in blocks(page))]
 
 
+LONGEST = 160  # steps; a page looks at the last quarter of 200
 ONNX = ("onnxruntime", "onnxscript")  # make test has them
 EXTRAS = {
     "docs/interchange.md": ONNX,
@@ -48,6 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("HIMATCH_CACHE", str(tmp_path / "cache"))
     small_recipes(monkeypatch)
+    shorten(monkeypatch, LONGEST)
     before = set(sys.modules)
     with as_a_process():
         yield tmp_path

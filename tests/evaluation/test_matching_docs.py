@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from short_tasks import short_tasks  # noqa: F401
 from untrained import fallen_hoppers
 
 import himatch as hm

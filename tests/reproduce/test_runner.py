@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from command_line import Run, assert_refused
 from rich.console import Console
+from short_tasks import HORIZON, short_tasks  # noqa: F401
 from waiting import PATIENCE, TRAINED, both_at_the_lock, program, trained, wait_for
 
 from himatch.cli import main
@@ -28,6 +29,7 @@ from himatch.reproduce import budgets as budgets_module
 from himatch.reproduce import execution as execution_module
 from himatch.reproduce import jobs as jobs_module
 from himatch.reproduce import measurements as measurements_module
+from himatch.reproduce import targets as targets_module
 from himatch.reproduce.budgets import Budget
 from himatch.reproduce.report import build_tables
 from himatch.reproduce.runner import show_outcomes
@@ -45,6 +47,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     budgets = {**BUDGETS, "smoke": TINY}
     for module in (budgets_module, jobs_module, execution_module):
         monkeypatch.setattr(module, "BUDGETS", budgets)
+    monkeypatch.setattr(targets_module, "HALF", HORIZON // 2)
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,8 @@ from himatch.evaluation.sensitivity import in_words
 TINY = {"preset": "cpu", "steps": 4, "width": 16, "layers": 1, "context": 3, "batch_size": 8, "quiet": True}
 TOLD = hm.Task(name="told", horizon=20, observation_width=2, action_width=1, action_low=-1.0, action_high=1.0)
 
+pytestmark = pytest.mark.usefixtures("whole_ends")
+
 
 def told_apart(count: int = 40) -> hm.TrajectoryDataset:
     """Episodes whose actions only their own futures tell: the second observation, 20 steps late."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from random_episodes import episode
 from run_files import describe_anew
 from safetensors.torch import load_file
@@ -70,6 +71,13 @@ def test_train_save_load_predict(name: str, hopper: hm.TrajectoryDataset, tmp_pa
     assert steps(tmp_path / "run", 4) == list(range(2, 13, 2))
     assert (tmp_path / "run" / "loss.png").exists()
     assert weights(tmp_path / "run", 3, "best").keys() == weights(tmp_path / "run", 3).keys()
+
+
+@pytest.mark.usefixtures("whole_ends")
+def test_the_losses_are_drawn(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    hm.train(hm.BC(), hopper, out=tmp_path / "run", quiet=True, **TINY)
+    with Image.open(tmp_path / "run" / "loss.png") as drawn:
+        assert drawn.size == (832, 494)
 
 
 @each

@@ -96,6 +96,7 @@ def test_small_multiples_share_the_ranges_that_are_compared(one_x: bool, one_y: 
     assert [text.get_text() for text in first.texts] == ["0.00"]
 
 
+@pytest.mark.usefixtures("whole_ends")
 def test_losses(tmp_path: Path) -> None:
     rows = [{"step": 10.0, "loss": 0.5}, {"step": 20.0, "loss": 0.25, "validation": 0.3}]
     curve, empty = LossCurve.of_rows("seed 0", rows), LossCurve.of_rows("seed 1", [])

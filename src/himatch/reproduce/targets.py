@@ -15,6 +15,7 @@ from himatch.targets import Demonstration, Patched, Shifted, Synthetic, Target, 
 SHUFFLE_SEED = 0
 PER_VELOCITY = 10
 UNIMODAL, PATCHWORKS = 5, 10
+HALF = 500  # steps of an episode, after which a patchwork switches
 
 
 @dataclass(frozen=True)
@@ -67,4 +68,4 @@ def _patchwork(extra: TrajectoryDataset) -> list[SuiteTarget]:
     flip = [Demonstration(e, f"backflip {i + 1}") for i, e in enumerate(extra.filter(lambda e: e.label == "backflip"))]
     alone = [SuiteTarget(target, "uni-modal") for target in (*run[:UNIMODAL], *flip[:UNIMODAL])]
     pairs = zip(run[:PATCHWORKS], flip[:PATCHWORKS], strict=True)
-    return alone + [SuiteTarget(Patched(first, second, 500), "bi-modal") for first, second in pairs]
+    return alone + [SuiteTarget(Patched(first, second, HALF), "bi-modal") for first, second in pairs]
