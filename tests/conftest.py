@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, settings
 from random_episodes import episode
 
 import himatch as hm
-from himatch import policy
 from himatch.cli import main
 from himatch.evaluation import sensitivity
 from himatch.experts.expert import Expert, write_family
 from himatch.experts.networks import Actor, NetworkDims
+from himatch.rollout import scoring
 from himatch.viz import losses
 
 settings.register_profile(
@@ -40,7 +40,7 @@ def unpainted(figure: object, path: Path) -> Path:
 
 # The end of a training takes longer than a few steps. So its curves are plotted but not drawn, and few episodes are
 # scored, unless a test is about that.
-QUICK = {(losses, "save"): unpainted, (policy, "OTHERS"): 1, (sensitivity, "SCORED"): 4}
+QUICK = {(losses, "save"): unpainted, (scoring, "OTHERS"): 1, (sensitivity, "SCORED"): 4}
 WHOLE = {(module, name): getattr(module, name) for module, name in QUICK}
 
 
