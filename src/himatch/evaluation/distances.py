@@ -24,12 +24,6 @@ def exact_w1(rows: Float[Array, "n d"], values: Float[Array, "m d"], bins: Bins,
 
 
 @shaped
-def marginal_w1(rows: Float[Array, "n d"], values: Float[Array, "m d"]) -> Float[Array64, " d"]:
-    """Exact W1 of every feature by itself, in its own units."""
-    return np.array([wasserstein_samples(a, b) for a, b in zip(rows.T, values.T, strict=True)])
-
-
-@shaped
 def binned_w1(rows: Float[Array, "n d"], values: Float[Array, "m d"], bins: Bins) -> float:
     """The paper's W1: on the bins of z, what lies outside in the end bins; joint in feature units."""
     if bins.dimensions == 1:

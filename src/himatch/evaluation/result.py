@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.files import check_picture
-from himatch.divergences import energy_distance
+from himatch.divergences import energy_distance, wasserstein_marginal
 from himatch.errors import HimatchError
-from himatch.evaluation.distances import binned_w1, charged, exact_w1, marginal_w1
+from himatch.evaluation.distances import binned_w1, charged, exact_w1
 from himatch.evaluation.page import histograms, result_table
 from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms
 from himatch.simulation.replay import Playback, Replay
@@ -66,7 +66,7 @@ class MatchResult:
     replay: Replay | None = None
     """How the first rollout is played again, to be filmed."""
     binnable: bool = True
-    """Whether the bins of z tell targets apart; not where all training values lie in one of them."""
+    """Whether the bins of z tell targets apart; not where nearly all usual training values lie in one of them."""
     conditioned: NDArray[np.float64] | None = None
     """Of the histogram that the first rollout was conditioned on: mean, 10 and 90 % quantile a step, ``(T, 3, d)``."""
 
@@ -104,7 +104,7 @@ class MatchResult:
     @cached_property
     def marginal(self) -> NDArray[np.float64]:
         """Mean over seeds of every feature's own W1, in its own units, ``(d,)``."""
-        found: NDArray[np.float64] = self._of_seeds(lambda rows: marginal_w1(rows, self.values)).mean(axis=0)
+        found: NDArray[np.float64] = self._of_seeds(lambda rows: wasserstein_marginal(rows, self.values)).mean(axis=0)
         return found
 
     @cached_property
