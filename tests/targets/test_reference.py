@@ -168,6 +168,38 @@ def test_the_joint_distance_counts_every_feature_in_its_spread() -> None:
     assert distance(np.array([1.0, 1000.0])) == pytest.approx(distance(np.ones(2)), rel=0.02)
 
 
+@pytest.mark.parametrize("outlier", [9999.0, -9999.0, 1e30, -1e30])
+def test_an_outlier_does_not_make_all_joint_distances_alike(outlier: float) -> None:
+    """However it stretches the bins, the mixture found is as near as without it, and a far target is as far."""
+    rng = np.random.default_rng(0)
+    rows = [rng.normal(level, 0.2, (60, 2)).astype(np.float32) for level in np.linspace(0, 2, 30)]
+    near = Samples(np.concatenate([rng.normal(0.5, 0.2, (50, 2)), rng.normal(1.5, 0.2, (50, 2))]))
+    far = Samples(rng.normal(4.0, 0.2, (100, 2)))
+
+    def reference() -> hm.EpisodeReference:
+        episodes = [hm.Trajectory(x, np.zeros((60, 1), np.float32)) for x in rows]
+        return hm.EpisodeReference.of(episodes, Coordinates("xy", (0, 1)), fenced=False)
+
+    clean = reference()
+    rows[0][7, 0] = outlier
+    dirty = reference()
+    assert dirty.spread == pytest.approx(clean.spread, rel=0.02)
+    for target in (near, far):
+        assert dirty.mixture(target).w1 == pytest.approx(clean.mixture(target).w1, abs=0.02)
+
+
+def test_many_outliers_leave_the_joint_program_its_cells() -> None:
+    """An outlier in each of many episodes: were cells wide enough for these to be few, all others were in one."""
+    rng = np.random.default_rng(0)
+    lengths = np.full(400, 20)
+    cells = np.repeat(rng.integers(0, 30, (400, 2)), lengths, axis=0)
+    cells[::20] = rng.integers(-500_000, 500_000, (400, 2))
+    cells[:40], cells[20] = 12, 12  # two episodes that are where they should be, one of them with an outlier
+    cells[0] = 400_000
+    weights = nearest_joint_mixture(cells, lengths, np.full((50, 2), 12), np.full(2, 0.03))
+    assert weights[1] == pytest.approx(1.0)
+
+
 def test_the_mixture_of_a_target_beyond_all_bins_is_as_far_as_its_samples() -> None:
     rng = np.random.default_rng(0)
     episodes = [hm.Trajectory(rng.random((50, 1), np.float32), np.zeros((50, 1), np.float32)) for _ in range(4)]

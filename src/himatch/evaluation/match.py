@@ -146,6 +146,7 @@ def _match(
                     replay,
                     bool(reference.told_apart.any()),
                     fed,
+                    reference.grid,
                 )
             )
     return results

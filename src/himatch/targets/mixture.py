@@ -24,7 +24,8 @@ AGREED = 1e-3  # of the values' usual distance: so near are the distance of a pr
 ROUNDS = 6  # of cutting cells; as a rule one or two do
 AT_ONCE = 256  # episodes that a program begins with, and that enter together
 LEAST_GAIN = 1e-7  # of a reduced cost: the solver's own tolerance
-WIDEST = 1e6  # of a cell, in usual distances
+WIDEST = 1e6  # of a cell, in usual distances, and of what is moved, in spreads
+FAR, WIDER = 100, 10.0  # cells from the middle half of all from which on they are wider, and about twice after so many
 MOST_PAIRS = 12_000  # of cells in the joint program: about a second
 
 
@@ -210,9 +211,10 @@ def nearest_joint_mixture(
     Minimise ``sum_ij c_ij pi_ij`` over weights w and plans pi, where pi moves the mixture's cells to the wanted ones.
     """
     owner = np.repeat(np.arange(len(lengths)), lengths)
-    places, goals, step = _coarse(cells, wanted)
+    places, goals, step, band = _coarse(cells, wanted)
     found, cell_of = np.unique(places, axis=0, return_inverse=True)
     goal, counts = np.unique(goals, axis=0, return_counts=True)
+    costs = np.minimum(cdist(*(_expanded(x * step, *band) * scale for x in (found, goal))), WIDEST)
     n, m, episodes = len(found), len(goal), len(lengths)
     share = csr_array(((1.0 / lengths)[owner], (cell_of.ravel(), owner)), shape=(n, episodes))
     share.sum_duplicates()
@@ -220,7 +222,7 @@ def nearest_joint_mixture(
     moved_to = kron(np.ones((1, n)), eye_array(m))
     early, times = _deadlines(due, episodes)
     solution = linprog(
-        np.concatenate([np.zeros(episodes), cdist(found * step * scale, goal * step * scale).ravel()]),
+        np.concatenate([np.zeros(episodes), costs.ravel()]),
         A_ub=_wider(early, n * m) if len(times) else None,
         b_ub=times if len(times) else None,
         A_eq=csr_array(
@@ -239,15 +241,39 @@ def nearest_joint_mixture(
     return _weights(solution, episodes)
 
 
-def _coarse(cells: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Both in cells so many times wider that few enough pairs of them are occupied."""
-    occupied, back = np.unique(cells, axis=0, return_inverse=True)
-    step = 1
+Band = tuple[Int[NDArray[np.int64], " d"], Int[NDArray[np.int64], " d"]]
+
+
+def _coarse(
+    cells: NDArray[np.int64], wanted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int, Band]:
+    """Both in cells so many times wider that few enough pairs of them are occupied; those far away are wider still."""
+    quartiles = np.quantile(cells, (0.25, 0.75), axis=0, method="nearest")
+    band = quartiles[0] - FAR, quartiles[1] + FAR
+    occupied, back = np.unique(_compressed(cells, *band), axis=0, return_inverse=True)
+    wanted, step = _compressed(wanted, *band), 1
     while True:
         here, there = occupied // step, wanted // step
         if len(np.unique(here, axis=0)) * len(np.unique(there, axis=0)) <= MOST_PAIRS:
-            return here[back.ravel()], there, step
+            return here[back.ravel()], there, step, band
         step += 1
+
+
+def _compressed(cells: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Cells from low to high as they are and those beyond by the logarithm of how far: else outliers would be most."""
+    beyond = np.maximum(low - cells, cells - high).clip(min=0)
+    near = np.clip(cells, low, high)
+    found: NDArray[np.int64] = near + np.sign(cells - near) * np.round(WIDER * np.log1p(beyond / WIDER)).astype(
+        np.int64
+    )
+    return found
+
+
+def _expanded(cells: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]) -> Array64:
+    """Where cells that were compressed lie."""
+    near = np.clip(cells, low, high)
+    found: Array64 = near + np.sign(cells - near) * WIDER * np.expm1(np.abs(cells - near) / WIDER)
+    return found
 
 
 def _deadlines(due: Float[Array64, " E"] | None, episodes: int) -> tuple[csr_array, Array64]:

@@ -20,17 +20,18 @@ from himatch.divergences import wasserstein_bins, wasserstein_cells, wasserstein
 from himatch.errors import HimatchError, TargetError
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Feature, of_each, resolve_feature
-from himatch.statistics.fences import fences
+from himatch.statistics.fences import fences, sample_rows
 from himatch.targets.like import TargetLike, as_target
 from himatch.targets.mixture import nearest_binned_mixture, nearest_joint_mixture, nearest_mixture
 from himatch.targets.target import Frame, Target
-from himatch.targets.told_apart import told_apart
+from himatch.targets.told_apart import told_apart, usual_values
 from himatch.types import Array, Trajectory
 
 NO_WEIGHT = 1e-9
 FOLLOWED = 0.9  # of an episode that ends early: what comes after leads to its end
 DEADLINES = 20  # times by which parts of a schedule can be due
 TAILS = (0.01, 0.99)  # a feature's spread lies between these quantiles of its training values
+CELLS_OF_MIDDLE = 8  # between the quartiles of a feature's training values; with half as many a grid is stretched
 OCCUPIED = 1e-3  # of all training steps: with fewer a bin holds outliers
 WHEN = 20  # of a target in time, the times that are distinguished: less is noise
 
@@ -107,14 +108,36 @@ class EpisodeReference:
     @cached_property
     @shaped
     def spread(self) -> Float[Array64, " d"]:
-        """From the 1 to the 99 % quantile of every feature: the unit of joint distances, and R of time not played."""
+        """From the 1 to the 99 % quantile of every feature: the unit of joint distances, and R of time not played.
+
+        Extreme values and marks of missing ones do not count.
+        """
         if not len(self.values):
             whole_range: Array64 = np.array(self.frame.bins.high) - np.array(self.frame.bins.low)
             return whole_range
         low, high = np.quantile(self.values, TAILS, axis=0).astype(np.float64)
         whole = np.ptp(self.values, axis=0).astype(np.float64)
+        some = self.values[sample_rows(len(self.values))]  # what is beyond a quantile of a hundredth is in it too
+        for dimension, (column, usual) in enumerate(zip(some.T, usual_values(some).T, strict=True)):
+            if not usual.all():
+                low[dimension], high[dimension] = np.quantile(column[usual], TAILS)
+                whole[dimension] = np.ptp(column[usual])
         found: Array64 = np.where(high > low, high - low, np.where(whole > 0, whole, 1.0))
         return found
+
+    @cached_property
+    def grid(self) -> Bins:
+        """Where joint distances have their cells: the bins of z, or narrower ones where outliers stretch these.
+
+        They are stretched where the middle half of the values, which outliers do not reach, has fewer than four.
+        """
+        bins = self.frame.bins
+        if not len(self.values):
+            return bins
+        some = self.values[sample_rows(len(self.values))].astype(np.float64)
+        low, high = np.quantile(some, (0.25, 0.75), axis=0)
+        # Values that are mostly the same have no middle half.
+        return bins.narrowed(low, np.where(high > low, (high - low) / CELLS_OF_MIDDLE, np.inf))
 
     @cached_property
     @shaped
@@ -228,7 +251,7 @@ class EpisodeReference:
         shares = weights[chosen] / weights[chosen].sum()
         rows = np.concatenate([self.episode(int(episode)) for episode in chosen])
         mass = np.repeat(shares / self.lengths[chosen], self.lengths[chosen])
-        values, bins = target.compared(self.frame), self.frame.bins
+        values, bins = target.compared(self.frame), self.grid
         if bins.dimensions == 1:
             exact = wasserstein_samples(rows, values, mass)
         else:
@@ -238,7 +261,7 @@ class EpisodeReference:
 
     @shaped
     def _weights(self, target: Target, due: Float[Array64, " E"] | None = None) -> Float[Array64, " E"]:
-        bins = self.frame.bins
+        bins = self.grid
         if bins.dimensions == 1:
             return nearest_mixture(self.values[:, 0], self.lengths, target.compared(self.frame)[:, 0], due)
         wanted = bins.cells(target.compared(self.frame))
@@ -246,7 +269,7 @@ class EpisodeReference:
 
     @cached_property
     def _cells(self) -> NDArray[np.int64]:
-        return self.frame.bins.cells(self.values)
+        return self.grid.cells(self.values)
 
     def schedule(self, target: Target, steps: int) -> list[tuple[int, float]]:
         """The nearest mixture that can be played in ``steps`` steps: episodes and their shares of time, in order.

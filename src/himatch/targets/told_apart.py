@@ -25,16 +25,23 @@ def told_apart(values: Float[Array, "n d"], bins: Bins) -> Bool[NDArray[np.bool_
     some = values[sample_rows(len(values))]
     if not len(some):
         return np.ones(bins.dimensions, dtype=bool)
-    low, high = fences(some)
     found = []
-    for column, places, least, most in zip(some.T, bins.indices(some).T, low, high, strict=True):
-        usual = (column >= least) & (column <= most)
-        usual &= ~_marked(column, usual)
+    for column, places, usual in zip(some.T, bins.indices(some).T, usual_values(some).T, strict=True):
         counts = np.bincount(places[usual])
         fullest = column[usual & (places == counts.argmax())]
         alone = fullest.min() == fullest.max()
         found.append(counts.max() <= ONE_BIN * counts.sum() or bool(alone and (places != places[0]).any()))
     return np.array(found)
+
+
+@shaped
+def usual_values(values: Float[Array, "n d"]) -> Bool[NDArray[np.bool_], "n d"]:
+    """Which values are neither extreme nor marks of missing ones."""
+    low, high = fences(values)
+    usual = (values >= low) & (values <= high)
+    for column, inside in zip(values.T, usual.T, strict=True):
+        inside &= ~_marked(column, inside)
+    return usual
 
 
 def _marked(column: Float[Array, " n"], usual: NDArray[np.bool_]) -> NDArray[np.bool_]:
