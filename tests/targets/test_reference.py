@@ -12,7 +12,14 @@ from himatch.divergences import wasserstein_bins, wasserstein_joint, wasserstein
 from himatch.errors import DataError, TargetError
 from himatch.statistics.features import Coordinates, Function, resolve_feature
 from himatch.targets import Samples
-from himatch.targets.mixture import nearest_binned_mixture, nearest_joint_mixture, nearest_mixture
+from himatch.targets.mixture import (
+    _coarse,
+    _compressed,
+    _expanded,
+    nearest_binned_mixture,
+    nearest_joint_mixture,
+    nearest_mixture,
+)
 
 
 @pytest.fixture
@@ -189,15 +196,15 @@ def test_an_outlier_does_not_make_all_joint_distances_alike(outlier: float) -> N
 
 
 def test_many_outliers_leave_the_joint_program_its_cells() -> None:
-    """An outlier in each of many episodes: were cells wide enough for these to be few, all others were in one."""
+    """Were cells so wide that outliers everywhere occupy few of them, all others would be in one."""
     rng = np.random.default_rng(0)
-    lengths = np.full(400, 20)
-    cells = np.repeat(rng.integers(0, 30, (400, 2)), lengths, axis=0)
-    cells[::20] = rng.integers(-500_000, 500_000, (400, 2))
-    cells[:40], cells[20] = 12, 12  # two episodes that are where they should be, one of them with an outlier
-    cells[0] = 400_000
-    weights = nearest_joint_mixture(cells, lengths, np.full((50, 2), 12), np.full(2, 0.03))
-    assert weights[1] == pytest.approx(1.0)
+    cells, wanted = rng.integers(0, 30, (20_000, 2)), rng.integers(3, 13, (500, 2))
+    _, _, before, _ = _coarse(cells, wanted)
+    cells[::7] = rng.integers(-500_000, 500_000, (2858, 2))
+    _, _, step, band = _coarse(cells, wanted)
+    assert step <= before + 2
+    far = np.array([[-3 * 10**5, 12], [10**9, 2**60]])
+    assert _expanded(_compressed(far, *band), *band) == pytest.approx(far, rel=0.1)
 
 
 def test_the_mixture_of_a_target_beyond_all_bins_is_as_far_as_its_samples() -> None:

@@ -261,11 +261,9 @@ def _coarse(
 
 def _compressed(cells: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.int64]:
     """Cells from low to high as they are and those beyond by the logarithm of how far: else outliers would be most."""
-    beyond = np.maximum(low - cells, cells - high).clip(min=0)
     near = np.clip(cells, low, high)
-    found: NDArray[np.int64] = near + np.sign(cells - near) * np.round(WIDER * np.log1p(beyond / WIDER)).astype(
-        np.int64
-    )
+    beyond = np.round(WIDER * np.log1p(np.abs(cells - near) / WIDER)).astype(np.int64)
+    found: NDArray[np.int64] = near + np.sign(cells - near) * beyond
     return found
 
 
