@@ -62,6 +62,11 @@ def rate_of_steps(
     return given
 
 
+def holds_times(step: NDArray[Any], unit: str | None) -> bool:
+    """Whether a step column holds times: numbers with a unit, or fractions."""
+    return unit is not None or bool((step[np.isfinite(step)] % 1 != 0).any())
+
+
 def note_other_rate(given: float, measured: float | None, who: str, where: str) -> None:
     """Warn of a rate that somebody states and the source does not."""
     if measured is not None and abs(given - measured) > SAME_RATE * measured:
