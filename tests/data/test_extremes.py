@@ -89,6 +89,23 @@ def test_features_that_fill_few_bins_are_remarked(values, said):
     assert not any("fine fills" in remark for remark in remarks)
 
 
+@pytest.mark.parametrize(("levels", "said"), [(None, False), ([0.0, 0.01, 0.02, 1.0], True)])
+def test_bins_are_counted_as_training_fits_them(levels, said):
+    """A single 9999 does not stretch these, and does not hide that the others fill few of them."""
+    rng = np.random.default_rng(0)
+    episodes = []
+    for _ in range(4):
+        seen = rng.normal(size=(200, 2))
+        if levels:
+            seen[:, 0] = rng.choice(levels, 200)
+        episodes.append({"observations": seen, "actions": rng.uniform(-1, 1, (200, 2))})
+    episodes[1]["observations"][7, 0] = 9999.0
+    report = hm.inspect_dataset(hm.load_dataset(episodes, hm.Task(name="arm", horizon=200, features={"odd": 0})))
+    assert any("bins of odd will span" in remark for remark in report.warnings)
+    assert any("odd fills 2 of 31 bins" in remark for remark in report.warnings) == said
+    assert (report.features[0].filled == 2) == said
+
+
 def marked_episodes(share, mark=-999.0, lengths=(100,) * 6):
     rng = np.random.default_rng(0)
     episodes = [

@@ -7,7 +7,7 @@ import pytest
 
 import himatch as hm
 from himatch.errors import HimatchWarning
-from himatch.methods.normalizers import Normalizers
+from himatch.methods.normalizers import Normalizers, usual_moments
 
 
 @pytest.fixture
@@ -59,6 +59,49 @@ def test_sentinels_are_no_targets_and_stretch_no_bins(dirty: hm.TrajectoryDatase
     assert np.ptp([papers.bins.low[0], papers.bins.high[0]]) > 999
     if share < 0.1:
         assert reference.mixture("normal(2,0.1)").w1 < 0.2
+
+
+@pytest.mark.parametrize(("method", "step"), [(hm.GoalDT("obs[0]"), 49), (hm.MomentsDT("obs[0]"), 20)])
+def test_a_reading_leaves_statistics_in_feature_units_their_scale(
+    method: hm.Method, step: int, dirty: hm.TrajectoryDataset
+) -> None:
+    """Scaled by a deviation of thousands, all other z would look alike."""
+
+    def scale(readings: int) -> list[float]:
+        seen = [episode.observations.copy() for episode in dirty]
+        seen[7][3] = seen[7][4]
+        for number in range(readings):
+            seen[number][step] = 9999.0 + number
+        data = hm.load_dataset([hm.Trajectory(s, e.actions) for s, e in zip(seen, dirty, strict=True)])
+        statistic = method.statistic(data.task).fit(data)
+        z = statistic.relabel(data)
+        assert z is not None
+        found = method.z_scale(z, statistic, data.lengths, 50)
+        assert found.std is not None
+        return found.std.tolist()
+
+    assert scale(1)[0] == pytest.approx(scale(0)[0], rel=0.1)
+    assert scale(1)[-1] < 2 * scale(0)[-1]
+    assert scale(6)[0] < 50  # in one of seven episodes, too many to be told from the others
+
+
+def test_a_statistic_that_moves_only_far_away_keeps_a_scale() -> None:
+    """The last reward is 100 or 0, the others are 0: what goals are made of is no bad reading."""
+    rng = np.random.default_rng(0)
+    z = np.repeat(np.where(rng.random(100) < 0.03, 100.0, 0.0), 30)[:, None].astype(np.float32)
+    mean, std = usual_moments(z)
+    assert std.isfinite().all()
+    assert mean.isfinite().all()
+
+
+def test_a_warning_of_deaf_policies_names_the_reading_first(
+    dirty: hm.TrajectoryDataset, tmp_path: pytest.TempPathFactory
+) -> None:
+    with pytest.warns(HimatchWarning) as caught:
+        hm.train(hm.CDT("obs[0]"), dirty, out=f"{tmp_path}/run", preset="cpu", steps=2, width=16, quiet=True)
+    (said,) = [str(one.message) for one in caught if "IGNORES ITS CONDITIONING" in str(one.message)]
+    assert "(1) obs[0] has 1 extreme value, such as 9999, the others lie between -0." in said
+    assert "--drop-extremes" in said
 
 
 def test_training_names_the_reading_and_distances_do_not_vanish(

@@ -225,7 +225,10 @@ def distribution_lines(result: MatchResult) -> Iterator[str]:
     binned = f"{result.binned:.3f}" if result.binnable else "-"
     yield f"played {result.played:.0%}   charged W1 {result.charged:.3f}   on the paper's bins {binned}"
     if not result.binnable:
-        yield f"-: the training values of {result.frame.feature.name} lie in one bin of z, which tells no targets apart"
+        yield (
+            f"-: nearly all usual training values of {result.frame.feature.name} lie in one bin of z, which tells no "
+            "targets apart"
+        )
 
 
 @contextmanager

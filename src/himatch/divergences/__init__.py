@@ -7,6 +7,7 @@ from himatch.divergences.wasserstein import (
     wasserstein_bins,
     wasserstein_cells,
     wasserstein_joint,
+    wasserstein_marginal,
     wasserstein_samples,
 )
 
@@ -21,5 +22,6 @@ __all__ = [
     "wasserstein_bins",
     "wasserstein_cells",
     "wasserstein_joint",
+    "wasserstein_marginal",
     "wasserstein_samples",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.spatial.distance import cdist
@@ -22,6 +22,14 @@ def wasserstein_samples(
 ) -> float:
     """Exact W1 between two samples of one feature, ``(n,)`` and ``(m,)``, optionally weighted."""
     return float(wasserstein_distance(_column(x), _column(y), x_weights, y_weights))
+
+
+@shaped
+def wasserstein_marginal(
+    x: Float[NDArray[np.floating], "n d"], y: Float[NDArray[np.floating], "m d"]
+) -> Float[Array64, " d"]:
+    """Exact W1 of every feature by itself, in its own units."""
+    return np.array([wasserstein_samples(a, b) for a, b in zip(x.T, y.T, strict=True)])
 
 
 def wasserstein_bins(p: ArrayLike, q: ArrayLike, width: ArrayLike) -> Array64:

@@ -11,22 +11,16 @@ from himatch.types import Array
 
 
 @shaped
-def exact_w1(rows: Float[Array, "n d"], values: Float[Array, "m d"], bins: Bins, spread: Float[Array64, " d"]) -> float:
+def exact_w1(rows: Float[Array, "n d"], values: Float[Array, "m d"], grid: Bins, spread: Float[Array64, " d"]) -> float:
     """W1 between two samples: in one dimension exact and in feature units.
 
-    In several dimensions it is exact between occupied cells, which are as wide as the bins and go as far as the values.
+    In several dimensions it is exact between occupied cells of the grid, which goes as far as the values.
     A metre a second and a radian have no unit in common, so every feature is divided by its spread first: W1 is then in
     spreads.
     """
-    if bins.dimensions == 1:
+    if grid.dimensions == 1:
         return wasserstein_samples(rows, values)
-    return wasserstein_cells(bins.cells(rows), bins.cells(values), bins.widths / spread)
-
-
-@shaped
-def marginal_w1(rows: Float[Array, "n d"], values: Float[Array, "m d"]) -> Float[Array64, " d"]:
-    """Exact W1 of every feature by itself, in its own units."""
-    return np.array([wasserstein_samples(a, b) for a, b in zip(rows.T, values.T, strict=True)])
+    return wasserstein_cells(grid.cells(rows), grid.cells(values), grid.widths / spread)
 
 
 @shaped

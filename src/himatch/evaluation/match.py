@@ -144,8 +144,9 @@ def _match(
                     mixture,
                     reference.support(target).outside,
                     replay,
-                    bool((reference.occupied > 1).any()) or not len(reference.lengths),
+                    bool(reference.told_apart.any()),
                     fed,
+                    reference.grid,
                 )
             )
     return results

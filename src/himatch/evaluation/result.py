@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.files import check_picture
-from himatch.divergences import energy_distance
+from himatch.divergences import energy_distance, wasserstein_marginal
 from himatch.errors import HimatchError
-from himatch.evaluation.distances import binned_w1, charged, exact_w1, marginal_w1
+from himatch.evaluation.distances import binned_w1, charged, exact_w1
 from himatch.evaluation.page import histograms, result_table
 from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms
 from himatch.simulation.replay import Playback, Replay
+from himatch.statistics.bins import Bins
 from himatch.targets import Frame, Mixture, Target
 from himatch.types import Array, Trajectory
 from himatch.viz.charts import RolloutPicture
@@ -66,9 +67,11 @@ class MatchResult:
     replay: Replay | None = None
     """How the first rollout is played again, to be filmed."""
     binnable: bool = True
-    """Whether the bins of z tell targets apart; not where all training values lie in one of them."""
+    """Whether the bins of z tell targets apart; not where nearly all usual training values lie in one of them."""
     conditioned: NDArray[np.float64] | None = None
     """Of the histogram that the first rollout was conditioned on: mean, 10 and 90 % quantile a step, ``(T, 3, d)``."""
+    grid: Bins | None = None
+    """Where joint distances have their cells, if not on the bins of z."""
 
     def pooled(self, seed: int) -> Array:
         """All feature rows of one seed's rollouts, ``(n, d)``."""
@@ -79,10 +82,15 @@ class MatchResult:
         """Feature values of the target that rollouts are compared with, ``(n, d)``."""
         return self.target.compared(self.frame)
 
+    @property
+    def cells(self) -> Bins:
+        """The grid of joint distances."""
+        return self.frame.bins if self.grid is None else self.grid
+
     @cached_property
     def w1_per_seed(self) -> NDArray[np.float64]:
         """Wasserstein-1 between each seed's rollouts and the target, exact: see the table above."""
-        return self._of_seeds(lambda rows: exact_w1(rows, self.values, self.frame.bins, self.spread))
+        return self._of_seeds(lambda rows: exact_w1(rows, self.values, self.cells, self.spread))
 
     @property
     def w1(self) -> float:
@@ -104,7 +112,7 @@ class MatchResult:
     @cached_property
     def marginal(self) -> NDArray[np.float64]:
         """Mean over seeds of every feature's own W1, in its own units, ``(d,)``."""
-        found: NDArray[np.float64] = self._of_seeds(lambda rows: marginal_w1(rows, self.values)).mean(axis=0)
+        found: NDArray[np.float64] = self._of_seeds(lambda rows: wasserstein_marginal(rows, self.values)).mean(axis=0)
         return found
 
     @cached_property
@@ -134,7 +142,7 @@ class MatchResult:
         """Energy distance, exact in one dimension, between joint cells in several."""
         if self.frame.bins.dimensions == 1:
             return self._of_seeds(lambda rows: energy_distance(rows, self.values))
-        bins = self.frame.bins
+        bins = self.cells
         goal, mass = np.unique(bins.cells(self.values), axis=0, return_counts=True)
 
         def energy(rows: Array) -> float:
@@ -250,7 +258,7 @@ class MatchResult:
             self.frame,
             self.values,
             phi,
-            lambda steps: exact_w1(phi[:steps], self.values, self.frame.bins, self.spread),
+            lambda steps: exact_w1(phi[:steps], self.values, self.cells, self.spread),
             task=task,
             heading=which if task is None else f"{task.name}, {which}",
             terminated=self.example.terminated,

@@ -84,6 +84,12 @@ def note_ignored_in_match(run: Run) -> None:
 def likely_causes(run: Run) -> list[str]:
     """Why a policy may ignore its conditioning, likely ones first, each with what to do."""
     causes, steps = [], int((run.description.get("train") or {}).get("steps", 0))
+    for column in run.description["data"].get("extremes", []):
+        name, count, farthest, low, high = (column[key] for key in ("name", "count", "farthest", "low", "high"))
+        causes.append(
+            f"{name} has {count:,} extreme value{'s' * (count > 1)}, such as {farthest:.6g}, the others lie between "
+            f"{low:.4g} and {high:.4g}; mend them, or leave their episodes out (--drop-extremes)."
+        )
     bins = run.statistic.bins
     if bins is not None:
         used = int(run.reference().occupied.min())

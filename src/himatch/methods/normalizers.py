@@ -15,10 +15,12 @@ from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.data import TrajectoryDataset
 from himatch.methods.batch import Batch
 from himatch.methods.support import ZSupport
+from himatch.statistics.fences import Fences, sample_rows
 from himatch.types import Array, StepRows
 
 _SUPPORT = "support."  # what the tensors of ZSupport are called in a run folder
 _BLOCK = 262_144  # rows read together
+FARTHEST = 30.0  # middle halves from the quartiles; statistics of sound logs lie within ten or so
 
 
 class ZScale(NamedTuple):
@@ -179,6 +181,28 @@ def _usual_blocks(train: TrajectoryDataset, name: str) -> Iterator[Array]:
     low, high = np.array([usual.get(one, (-np.inf, np.inf)) for one in called], dtype=np.float32).T
     for block in train.blocks(rows, _BLOCK):
         yield np.clip(block, low, high) if np.isfinite(low).any() else block
+
+
+@shaped
+def usual_moments(rows: StepRows) -> tuple[Float[Tensor, " d"], Float[Tensor, " d"]]:
+    """Mean and standard deviation of statistics, far ones drawn in: a bad reading would make all others seem alike.
+
+    Fences tell what is extreme. Of one reading a moment has an episode of far values, all different, which in little
+    data are too many for fences; so nothing counts beyond many times the middle half either.
+    """
+    sample = rows[sample_rows(len(rows))]
+    found = Fences(sample)
+    for block in slices(rows):
+        found.add(block)
+    first, third = np.quantile(sample, (0.25, 0.75), axis=0)
+    reach = np.where(third > first, FARTHEST * (third - first), np.inf)
+    low, high = np.maximum(found.usual[0], first - reach), np.minimum(found.usual[1], third + reach)
+    mean, std = moments(len(rows), lambda: (np.clip(block, low, high) for block in slices(rows)))
+    if not std.isinf().any():
+        return mean, std
+    # What moved only beyond the fences still did.
+    plain_mean, plain_std = moments(len(rows), partial(slices, rows))
+    return torch.where(std.isinf(), plain_mean, mean), torch.where(std.isinf(), plain_std, std)
 
 
 def slices(rows: StepRows) -> Iterator[Array]:

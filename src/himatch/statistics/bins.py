@@ -130,6 +130,12 @@ class Bins:
         outside = (values < np.array(self.low)) | (values > np.array(self.high))
         return np.where(outside, np.clip(beyond, -_FARTHEST, _FARTHEST).astype(np.int64), clipped)
 
+    def narrowed(self, start: Float[Array64, " d"], widths: Float[Array64, " d"]) -> Bins:
+        """The bins, or where they are more than twice as wide those from ``start``; for :meth:`cells`, which go on."""
+        kept = self.widths <= 2 * widths
+        low, high = np.where(kept, self.low, start), np.where(kept, self.high, start + self.count * widths)
+        return Bins(tuple(low), tuple(high), self.count)
+
     @shaped
     def joint(self, phi: ArrayLike) -> tuple[Float[Array64, "n d"], Float[Array64, " n"]]:
         """Occupied cells of the joint histogram of ``(T, d)`` features: their centres and weights."""

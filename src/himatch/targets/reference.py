@@ -16,20 +16,22 @@ from numpy.typing import NDArray
 
 from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.data import TrajectoryDataset
-from himatch.divergences import wasserstein_bins, wasserstein_cells, wasserstein_samples
+from himatch.divergences import wasserstein_bins, wasserstein_cells, wasserstein_marginal, wasserstein_samples
 from himatch.errors import HimatchError, TargetError
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Feature, of_each, resolve_feature
-from himatch.statistics.fences import fences
+from himatch.statistics.fences import fences, sample_rows
 from himatch.targets.like import TargetLike, as_target
-from himatch.targets.mixture import nearest_joint_mixture, nearest_mixture
+from himatch.targets.mixture import nearest_binned_mixture, nearest_joint_mixture, nearest_mixture
 from himatch.targets.target import Frame, Target
+from himatch.targets.told_apart import told_apart, usual_values
 from himatch.types import Array, Trajectory
 
 NO_WEIGHT = 1e-9
 FOLLOWED = 0.9  # of an episode that ends early: what comes after leads to its end
 DEADLINES = 20  # times by which parts of a schedule can be due
 TAILS = (0.01, 0.99)  # a feature's spread lies between these quantiles of its training values
+CELLS_OF_MIDDLE = 8  # between the quartiles of a feature's training values; with half as many a grid is stretched
 OCCUPIED = 1e-3  # of all training steps: with fewer a bin holds outliers
 WHEN = 20  # of a target in time, the times that are distinguished: less is noise
 
@@ -59,7 +61,8 @@ class Mixture:
     """The convex mixture of training episodes nearest to a target.
 
     ``weights`` maps episodes to their share of time; ``w1`` is the distance that remains, as rollouts are measured:
-    exact, joint for several features. ``binned`` is the paper's, on the bins of z.
+    exact, joint for several features. ``binned`` is the paper's, on the bins of z, and of one feature that of the
+    mixture nearest on these; not a number where they tell nothing apart.
     """
 
     weights: dict[int, float]
@@ -105,14 +108,36 @@ class EpisodeReference:
     @cached_property
     @shaped
     def spread(self) -> Float[Array64, " d"]:
-        """From the 1 to the 99 % quantile of every feature: the unit of joint distances, and R of time not played."""
+        """From the 1 to the 99 % quantile of every feature: the unit of joint distances, and R of time not played.
+
+        Extreme values and marks of missing ones do not count.
+        """
         if not len(self.values):
             whole_range: Array64 = np.array(self.frame.bins.high) - np.array(self.frame.bins.low)
             return whole_range
         low, high = np.quantile(self.values, TAILS, axis=0).astype(np.float64)
         whole = np.ptp(self.values, axis=0).astype(np.float64)
+        some = self.values[sample_rows(len(self.values))]  # what is beyond a quantile of a hundredth is in it too
+        for dimension, (column, usual) in enumerate(zip(some.T, usual_values(some).T, strict=True)):
+            if not usual.all():
+                low[dimension], high[dimension] = np.quantile(column[usual], TAILS)
+                whole[dimension] = np.ptp(column[usual])
         found: Array64 = np.where(high > low, high - low, np.where(whole > 0, whole, 1.0))
         return found
+
+    @cached_property
+    def grid(self) -> Bins:
+        """Where joint distances have their cells: the bins of z, or narrower ones where outliers stretch these.
+
+        They are stretched where the middle half of the values, which outliers do not reach, has fewer than four.
+        """
+        bins = self.frame.bins
+        if not len(self.values):
+            return bins
+        some = self.values[sample_rows(len(self.values))].astype(np.float64)
+        low, high = np.quantile(some, (0.25, 0.75), axis=0)
+        # Values that are mostly the same have no middle half.
+        return bins.narrowed(low, np.where(high > low, (high - low) / CELLS_OF_MIDDLE, np.inf))
 
     @cached_property
     @shaped
@@ -121,6 +146,11 @@ class EpisodeReference:
         steps = np.einsum("edb,e->db", self.histograms, self.lengths.astype(np.float64))
         found: NDArray[np.int64] = (steps >= max(0.5, OCCUPIED * float(self.lengths.sum()))).sum(axis=1)
         return found
+
+    @cached_property
+    def told_apart(self) -> NDArray[np.bool_]:
+        """Whether the bins of every feature tell its behaviours apart, ``(d,)``."""
+        return told_apart(self.values, self.frame.bins)
 
     def episode(self, number: int) -> Float[Array, "T d"]:
         """The feature of one episode, step by step."""
@@ -199,10 +229,9 @@ class EpisodeReference:
         self._check_any(target)
         if target.matches == "distribution":
             # Marginal distances add up; with one feature this is W1 itself.
-            per_dimension = wasserstein_bins(
-                self.histograms, target.histogram(self.frame), self.frame.bins.widths[None, :]
-            )
-            distances = per_dimension.sum(axis=1)
+            wanted = target.compared(self.frame)
+            episodes = np.split(self.values, np.cumsum(self.lengths)[:-1])
+            distances = np.array([wasserstein_marginal(phi, wanted).sum() for phi in episodes])
         else:
             values = target.values(self.frame)
             if target.matches == "return":
@@ -222,25 +251,25 @@ class EpisodeReference:
         shares = weights[chosen] / weights[chosen].sum()
         rows = np.concatenate([self.episode(int(episode)) for episode in chosen])
         mass = np.repeat(shares / self.lengths[chosen], self.lengths[chosen])
-        values, bins = target.compared(self.frame), self.frame.bins
+        values, bins = target.compared(self.frame), self.grid
         if bins.dimensions == 1:
             exact = wasserstein_samples(rows, values, mass)
         else:
             exact = wasserstein_cells(bins.cells(rows), bins.cells(values), bins.widths / self.spread, mass)
         found = {int(episode): float(share) for episode, share in zip(chosen, shares, strict=True)}
-        return Mixture(found, exact, self._binned_distance(chosen, shares, rows, mass, target))
+        return Mixture(found, exact, self._binned_distance(rows, mass, target))
 
     @shaped
     def _weights(self, target: Target, due: Float[Array64, " E"] | None = None) -> Float[Array64, " E"]:
-        bins = self.frame.bins
+        bins = self.grid
         if bins.dimensions == 1:
-            return nearest_mixture(self.histograms[:, 0], target.histogram(self.frame)[0], float(bins.widths[0]), due)
+            return nearest_mixture(self.values[:, 0], self.lengths, target.compared(self.frame)[:, 0], due)
         wanted = bins.cells(target.compared(self.frame))
         return nearest_joint_mixture(self._cells, self.lengths, wanted, bins.widths / self.spread, due)
 
     @cached_property
     def _cells(self) -> NDArray[np.int64]:
-        return self.frame.bins.cells(self.values)
+        return self.grid.cells(self.values)
 
     def schedule(self, target: Target, steps: int) -> list[tuple[int, float]]:
         """The nearest mixture that can be played in ``steps`` steps: episodes and their shares of time, in order.
@@ -297,18 +326,15 @@ class EpisodeReference:
                 f"no training episodes are known to compare {target.name} with (himatch import --data SOURCE)"
             )
 
-    def _binned_distance(
-        self,
-        chosen: NDArray[np.int64],
-        shares: Float[Array64, " n"],
-        rows: Float[Array, "m d"],
-        mass: Float[Array64, " m"],
-        target: Target,
-    ) -> float:
-        """The paper's W1 of the mixture."""
+    def _binned_distance(self, rows: Float[Array, "m d"], mass: Float[Array64, " m"], target: Target) -> float:
+        """The paper's W1, of one feature that of the mixture nearest in it; none where its bins tell nothing apart."""
         bins = self.frame.bins
-        if bins.dimensions == 1:
-            mixed = np.einsum("e,eb->b", shares, self.histograms[chosen, 0])
-            return float(wasserstein_bins(mixed, target.histogram(self.frame)[0], bins.widths[0]))
-        values = target.compared(self.frame)
-        return wasserstein_cells(bins.indices(rows), bins.indices(values), bins.widths, mass)
+        if not self.told_apart.any():
+            return np.nan
+        if bins.dimensions > 1:
+            return wasserstein_cells(bins.indices(rows), bins.indices(target.compared(self.frame)), bins.widths, mass)
+        wanted, width = target.histogram(self.frame)[0], bins.widths[0]
+        weights = nearest_binned_mixture(self.histograms[:, 0], wanted, float(width))
+        chosen = np.flatnonzero(weights > NO_WEIGHT)
+        mixed = np.einsum("e,eb->b", weights[chosen] / weights[chosen].sum(), self.histograms[chosen, 0])
+        return float(wasserstein_bins(mixed, wanted, width))

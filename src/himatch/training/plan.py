@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from himatch.runs.folder import RunFolder, Weights
 from himatch.runs.references import write_references
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Feature, feature_names, of_each, resolve_feature
+from himatch.statistics.fences import fences
 from himatch.statistics.information import Statistic
 from himatch.targets import EpisodeReference
 from himatch.tasks import Task, get_task
@@ -145,6 +146,8 @@ class Plan:
         )
         if labels := _labels(self.split.train.labels):
             found["data"]["labels"] = labels
+        if self.extremes:
+            found["data"]["extremes"] = self.extremes
         if self.start is not None:
             found["start"] = dict(self.start.record)
         return found
@@ -173,6 +176,22 @@ class Plan:
             )
         if len(found) > NOTED:
             note(f"{len(found) - NOTED} more columns have extreme values (himatch data inspect)")
+
+    @cached_property
+    def extremes(self) -> list[dict[str, Any]]:
+        """Of the matched feature, every column with extreme values: how many, the farthest, and the usual range."""
+        feature, train = self.statistic.matched, self.split.train
+        if feature is None:
+            return []
+        values = np.concatenate(list(of_each(feature, train[:: -(-train.steps // REFERENCE_STEPS)])))
+        found, (low, high) = [], fences(values)
+        for name, column, least, most in zip(feature.names(len(low)), values.T, low, high, strict=True):
+            beyond = column[(column < least) | (column > most)]
+            if len(beyond):
+                farthest = beyond[np.abs(beyond - (least + most) / 2).argmax()]
+                numbers = {"farthest": float(farthest), "low": float(least), "high": float(most)}
+                found.append({"name": name, "count": len(beyond), **numbers})
+        return found
 
     def _references(self) -> list[EpisodeReference]:
         """What rollouts may be scored on: the matched feature, or for policies that match none every named one."""

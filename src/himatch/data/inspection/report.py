@@ -24,7 +24,7 @@ class FeatureReport:
     ``spread`` is the standard deviation of episode means: how much episodes differ, which is what conditioning on the
     feature can tell apart. ``distributions`` holds histograms over ``edges`` of all episodes and of each group. There
     are that many different ``values``, 3 if more. ``usual`` is what bins span in training: ``edges`` without extreme
-    values.
+    values. ``filled`` of these bins hold a value.
     """
 
     name: str
@@ -39,6 +39,7 @@ class FeatureReport:
     distributions: dict[str, list[float]]
     values: int
     usual: tuple[float, float]
+    filled: int
 
     def __repr__(self) -> str:
         return (

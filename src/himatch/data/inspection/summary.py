@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,7 @@ def _feature_reports(dataset: TrajectoryDataset, name: str, groups: dict[str, li
     columns = feature.names(episodes[0].shape[1])
     bins, usual = Bins.fit(episodes), Bins.fit(episodes, fenced=True)
     everything = np.concatenate(episodes)
+    filled = usual.histogram(everything)
     means = np.array([phi.mean(axis=0, dtype=np.float64) for phi in episodes])
     histograms = {"all": bins.histogram(everything)}
     for group, chosen in groups.items():
@@ -109,6 +112,7 @@ def _feature_reports(dataset: TrajectoryDataset, name: str, groups: dict[str, li
                 {group: histogram[i].tolist() for group, histogram in histograms.items()},
                 _count_values(values),
                 (usual.low[i], usual.high[i]),
+                int((filled[i] > 0).sum()),
             )
         )
     return reports
@@ -162,22 +166,20 @@ def _remarks(dataset: TrajectoryDataset, reports: list[FeatureReport]) -> list[s
         for report in reports
         if report.minimum == report.maximum
     ]
-    remarks += filter(None, map(_remark_on_bins, reports))
+    remarks += chain.from_iterable(map(_remarks_on_bins, reports))
     return remarks
 
 
-def _remark_on_bins(report: FeatureReport) -> str | None:
+def _remarks_on_bins(report: FeatureReport) -> Iterator[str]:
     """How bins deal with values far from the others, where there are any."""
     low, high = report.usual
     if (low, high) != (report.edges[0], report.edges[-1]):
-        return (
+        yield (
             f"bins of {report.name} will span {low:.4g} to {high:.4g}, and not {report.minimum:.4g} to "
             f"{report.maximum:.4g}: values that stand alone far beyond fall into the end bins"
         )
-    filled = sum(share > 0 for share in report.distributions["all"])
-    if not 1 < filled < FEW_BINS or report.values <= 2:
-        return None
-    return (
-        f"feature {report.name} fills {filled} of {PAPER_BINS} bins: some values are far from the others, and a "
-        "policy conditioned on its distribution hardly sees these apart"
-    )
+    if 1 < report.filled < FEW_BINS and report.values > 2:
+        yield (
+            f"feature {report.name} fills {report.filled} of {PAPER_BINS} bins: some values are far from the others, "
+            "and a policy conditioned on its distribution hardly sees these apart"
+        )

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -27,7 +26,7 @@ from himatch.errors import HimatchError
 from himatch.methods.base import Agent, Method, Port, Settings
 from himatch.methods.batch import Dims
 from himatch.methods.conditioner import Conditioner
-from himatch.methods.normalizers import Normalizers, ZScale, moments, slices
+from himatch.methods.normalizers import Normalizers, ZScale, usual_moments
 from himatch.methods.support import fit_support
 from himatch.networks.transformer import ModelConfig, SequencePolicy, initialize
 from himatch.statistics.bins import MOST_BINS, PAPER_BINS
@@ -74,7 +73,7 @@ class SequenceMethod(Method):
     def z_scale(self, z: StepRows, statistic: Statistic, lengths: NDArray[np.int64], horizon: int) -> ZScale:
         """As ``scaling`` says; histograms are also clipped to the training support at run time."""
         if self.scaling == "standard":
-            return ZScale(*moments(len(z), partial(slices, z)))
+            return ZScale(*usual_moments(z))
         if self.scaling == "histogram":
             bins = 1 if statistic.bins is None else statistic.bins.count
             mean, std = torch.zeros(z.shape[1]), torch.full((z.shape[1],), bins**-0.5)
