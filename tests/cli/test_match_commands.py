@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from command_line import Run
 from scipy.stats import bootstrap
+from untrained import fallen_hoppers, untrained
 
 import himatch as hm
 from himatch.divergences import interquartile_mean
@@ -56,6 +57,33 @@ def test_the_target_of_a_whole_episode_and_what_was_reached(trained: Path, run: 
         picture.unlink()
 
 
+def test_a_goal_of_robots_that_fell(trained: Path, run: Run) -> None:
+    _, out, _ = run("match", trained / "run", "--target", "goal(2)", "--episodes", 2)
+    said = " ".join(out.split())
+    assert " a rollout, played " in said
+    assert ", charged " in said
+    assert "100% of the rollouts ended early, and what they would have ended at is not known" in said
+    _, out, _ = run("match", trained / "run", "--target", "return(50)", "--episodes", 2)
+    assert "100% of the rollouts ended early: their totals are what they had earned" in " ".join(out.split())
+
+
+def test_two_features_are_measured_in_spreads(run: Run, tmp_path: Path) -> None:
+    data = hm.load_dataset(fallen_hoppers(range(12)), "hopper")
+    policy = untrained(hm.CDT("x_velocity,z_velocity", bins=5), data, tmp_path / "run")
+    weights = {name: tensor[0] for name, tensor in policy.agent.state_dict().items()}
+    policy.run.folder.write_weights(0, "best", weights)
+    target = "joint(normal(0,0.3),normal(0,0.3))"
+    _, out, _ = run("match", tmp_path / "run", "--target", target, "--episodes", 1)
+    assert "in feature units and not in spreads" in " ".join(out.split())
+    (tmp_path / "mine.txt").write_text(target)
+    code, out, _ = run("evaluate", tmp_path / "run", "--targets", tmp_path / "mine.txt", "--episodes", 1)
+    assert code == 0
+    said = " ".join(out.split())
+    assert "W1 is joint, in spreads of each feature (x_velocity" in said
+    assert "the columns x_velocity, z_velocity are each feature's own W1, in its units" in said
+    assert "mine: joint W1, in spreads " in said
+
+
 def test_evaluations_do_not_write_over_one_another(trained: Path, run: Run, tmp_path: Path) -> None:
     targets = tmp_path / "two.txt"
     targets.write_text("point(1)\nheldout(0)\n")
@@ -90,7 +118,7 @@ def test_evaluate_writes_what_it_prints(trained: Path, run: Run, tmp_path: Path)
     content = json.loads((tmp_path / "e.json").read_text())
     assert len(content["targets"]) == 10
     assert set(content["summary"]) == {"expert", "medium", "total"}
-    assert f"total: {content['summary']['total']['mean']:.3f}" in out
+    assert f"total: W1 {content['summary']['total']['mean']:.3f}" in out
     assert content["provenance"]["data"]["hash"]
     seeds = np.array([target["w1_per_seed"] for target in content["targets"]])
     oracle = bootstrap((seeds.mean(axis=0),), np.mean, method="percentile", rng=0).confidence_interval
@@ -100,6 +128,7 @@ def test_evaluate_writes_what_it_prints(trained: Path, run: Run, tmp_path: Path)
     assert (total["low"], total["high"]) == pytest.approx((min(each), max(each)))
     assert f"interquartile mean {total['iqm']:.3f} ({total['low']:.3f} to {total['high']:.3f})" in out
     assert {"name", "group", "w1", "energy", "return_mean", "episodes", "seed"} <= set(content["targets"][0])
+    assert f", played {total['played']:.0%}, charged {total['charged']:.4g}" in " ".join(out.split())
 
 
 def test_evaluate_targets_of_a_file_shifts_and_gaussians(trained: Path, run: Run, tmp_path: Path) -> None:

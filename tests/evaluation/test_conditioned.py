@@ -72,12 +72,48 @@ def test_the_picture_shows_the_rollout_over_time(policy: Policy, data: hm.Trajec
     top, below = figure.axes
     assert below.get_xlabel() == "step"
     _, labels = below.get_legend_handles_labels()
-    assert labels == ["target", "conditioned on (z): mean, 10 to 90 %", "first rollout"]
+    assert labels[:2] == ["target", "conditioned on (z): mean, 10 to 90 %"]
+    assert labels[2].startswith("first rollout")
     assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
     assert "target" in top.get_legend_handles_labels()[1]
     with Image.open(result.plot(tmp_path / "match.png")) as drawn:
         assert drawn.height > drawn.width
-    assert len(policy.match("return(20)", episodes=1).plot().axes) == 1
+
+
+def test_a_return_is_drawn_as_it_is_earned(policy: Policy, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """Under ``remaining`` the return-to-go is the target less what was earned before."""
+    dt = untrained(hm.DT(), data, tmp_path / "dt")
+    result = dt.match("return(20)", episodes=2, conditioning="remaining")
+    earned = np.cumsum(result.features[0][0], axis=0)
+    assert result.to_go is not None
+    assert result.to_go.shape == earned.shape
+    inside = slice(0, 3)  # later the support clips it
+    np.testing.assert_allclose(result.to_go[inside][1:], 20 - earned[inside][:-1], rtol=1e-3)
+    top, below = result.plot().axes
+    lines = {line.get_label(): line for line in below.lines}
+    steps = len(earned)
+    np.testing.assert_allclose(lines[f"first rollout, ended after {steps} of 1000 steps"].get_ydata(), earned[:, 0])
+    np.testing.assert_allclose(lines["return-to-go that it was conditioned on"].get_ydata(), result.to_go[:, 0])
+    np.testing.assert_allclose(lines["target return"].get_ydata(), 20)
+    assert below.get_ylabel() == "sum of reward so far"
+    low, high = top.get_xlim()
+    assert low <= 0 < 20 <= high
+    other = policy.match("return(20)", episodes=1).plot().axes[1]  # a histogram, whose mean is that of every step left
+    rest = dict(zip(*reversed(other.get_legend_handles_labels()), strict=True))
+    assert rest["return-to-go that it was conditioned on"].get_ydata()[0] > 0
+
+
+def test_a_goal_is_drawn_with_the_feature_over_time(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    result = untrained(hm.GoalDT("height"), data, tmp_path).match("goal(1.2)", episodes=2)
+    top, below = result.plot().axes
+    spread = float(result.spread[0])
+    for low, high in (top.get_xlim(), below.get_ylim()):
+        assert high - low >= spread
+        assert low < 1.2 < high
+    lines = {line.get_label(): line for line in below.lines}
+    assert {"goal", "conditioned on (z)"} < set(lines)
+    assert below.get_ylabel() == "height"
+    assert below.get_xlim() == (0, 999)
 
 
 def test_notebooks_show_tables_and_histograms(policy: Policy, data: hm.TrajectoryDataset) -> None:

@@ -137,7 +137,7 @@ def test_returns_and_goals_are_scored_as_asked(data: hm.TrajectoryDataset, tmp_p
     assert goal.error == pytest.approx(missed.mean(), abs=1e-5)
     assert goal.as_json()["error_std"] == pytest.approx(missed.std(), abs=1e-5)
     assert "error" in repr(goal)
-    assert "w1" not in repr(goal)
+    assert "W1" not in repr(goal)
 
 
 def test_half_above_and_half_below_is_no_hit() -> None:
@@ -161,6 +161,52 @@ def test_time_that_was_not_played_is_charged() -> None:
     assert result.played == pytest.approx(0.2)
     assert result.charged == pytest.approx(0.8 * 9.8)
     assert result.as_json()["played"] == result.played
+
+
+def test_a_fall_that_ends_at_the_goal_is_no_hit() -> None:
+    """What it would have ended at is not known, so the time that is missing costs the spread."""
+    on_goal, at_five = np.full((10, 1), 5.0), np.full((50, 1), 5.5)
+    result = made(hm.parse_target("goal(5)"), [on_goal, at_five], steps=50)
+    assert result.error == pytest.approx(0.25)
+    assert result.charged == pytest.approx((0.8 * 9.8 + 0.5) / 2)
+    assert result.ended_early == 0.5
+    for text in (repr(result), result.picture.score, result._repr_html_()):
+        assert "0.25 ± 0.25" in text
+        assert "60%" in text
+        assert "4.17" in text
+    assert result.as_json()["charged"] == result.charged
+    whole = made(hm.parse_target("goal(5)"), [at_five], steps=50)
+    assert (whole.charged, whole.ended_early) == (whole.error, 0.0)
+    assert "charged" not in repr(whole)
+    assert "charged" not in whole.picture.score
+
+
+def test_a_return_is_whole_when_the_episode_ends() -> None:
+    result = made(hm.parse_target("return(50)"), [np.full((10, 1), 5.0)], steps=50)
+    assert (result.error, result.charged) == (0.0, 0.0)
+    assert "played 20%, ended early" in repr(result)
+    assert "ended early" in result.picture.score
+
+
+def test_a_distribution_that_was_played_in_part_says_what_that_costs() -> None:
+    result = made(hm.parse_target("point(5)"), [np.full((10, 1), 5.0)], steps=50)
+    for text in (repr(result), result.picture.score):
+        assert "played 20%, charged 7.84" in text
+    whole = made(hm.parse_target("point(5)"), [np.full((50, 1), 5.0)], steps=50)
+    assert "played 100%" in repr(whole)
+    assert "charged" not in repr(whole) + whole.picture.score
+
+
+def test_joint_distances_say_their_unit(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.CDT("x_velocity,z_velocity", bins=5), data, tmp_path)
+    found = policy.evaluate([("logged", data[3])], episodes=1)
+    result = found.results[0]
+    for text in (repr(result), repr(found), found._repr_html_(), result.picture.score):
+        assert "joint W1" in text
+        assert ", in spreads" in text
+    for html in (found._repr_html_(), result._repr_html_()):
+        assert "W1 is joint, in spreads of each feature" in html
+        assert f"x_velocity {result.marginal[0]:.3g}" in html
 
 
 def made(target: hm.Target, rollouts: list[np.ndarray], steps: int = 2) -> hm.MatchResult:
@@ -262,7 +308,7 @@ def test_ants_see_the_numbers_they_were_trained_on(tmp_path: Path) -> None:
 def test_plotting(policy: Policy, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     result = policy.match(data[20], episodes=1)
     assert result.plot(tmp_path / "match.png").stat().st_size > 5000
-    assert "w1" in repr(result)
+    assert "W1" in repr(result)
     for name in ("match.xyz", "match"):
         with pytest.raises(HimatchError, match="a picture must end in"):
             result.plot(tmp_path / name)
@@ -285,4 +331,10 @@ def test_results_and_evaluations_as_plain_numbers(policy: Policy, data: hm.Traje
     assert list(found.summary) == ["logged", "drawn", "total"]
     assert found.summary == whole["summary"]
     assert found.summary["logged"]["mean"] == pytest.approx(first.w1)
-    assert repr(found).startswith(f"Evaluation({policy.folder}, 2 targets, mean error: logged {first.w1:.3f}, drawn ")
+    assert found.summary["logged"]["played"] == pytest.approx(first.played)
+    assert found.summary["logged"]["charged"] == pytest.approx(first.charged)
+    total = found.summary["total"]
+    assert total["charged"] == pytest.approx(np.mean([result.charged for result in found.results]))
+    assert repr(found).startswith(f"Evaluation({policy.folder}, 2 targets, mean W1: logged {first.w1:.3f} (played ")
+    assert f"charged {total['charged']:.4g})" in repr(found)
+    assert f"charged {total['charged']:.4g})" in found._repr_html_()

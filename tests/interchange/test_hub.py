@@ -152,7 +152,8 @@ def test_the_card_says_what_the_run_is(trained: Path, hub: LocalHub) -> None:
 @pytest.mark.parametrize("name", model_names())
 def test_the_card_of_one_seed_has_no_interval(name: str) -> None:
     card = model_card(hm.load(name), HubName.parse(NAME))
-    assert "| targets | error | interquartile mean |" in card
+    assert "| targets | error | interquartile mean | played | charged |" in card
+    assert re.search(r"\| total \|.*\| >?\d+% \| \d\.\d{3} \|$", card, re.MULTILINE)
     assert re.search(r"\| total \| \d\.\d{3} ± \d\.\d{3} \| \d\.\d{3} \|", card)
     assert " to " not in card.partition("interquartile mean |")[2].partition("##")[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from himatch.reproduce.report.contents import gather
 from himatch.reproduce.report.figures import distances
 from himatch.reproduce.report.latex import escape, latex
 from himatch.reproduce.report.markdown import markdown
+from himatch.reproduce.report.spreadsheet import targets_csv
 from himatch.reproduce.results import JobResult, write_result
 
 VOID = {"meta", "input", "br", "img", "link", "hr"}
@@ -174,6 +176,11 @@ def test_targets_survive_csv(written: Written, results: list[JobResult]) -> None
     assert sum(float(row["w1"]) for row in rows) == pytest.approx(
         sum(sum(target.w1) for result in results for target in result.targets)
     )
+    assert {"w1_exact", "played", "w1_charged"} <= set(rows[0])
+    fallen = replace(results[0].targets[0], played=[0.5, 1.0], exact=[0.2, 0.4], spread=[3.0])
+    first, second = csv.DictReader(targets_csv([replace(results[0], seeds=[0, 1], targets=[fallen])]).splitlines())
+    assert [float(row["played"]) for row in (first, second)] == [0.5, 1.0]
+    assert [float(row["w1_charged"]) for row in (first, second)] == pytest.approx([0.5 * 0.2 + 0.5 * 3.0, 0.4])
 
 
 def test_latex_escapes() -> None:

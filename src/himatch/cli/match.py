@@ -109,7 +109,8 @@ class Match:
             for line in distribution_lines(result):
                 console.print(line)
         else:
-            console.print(f"error {result.error:.4g} ± {result.misses.std():.3g} a rollout, played {result.played:.0%}")
+            for line in whole_lines(result):
+                console.print(line)
             what = {"return": "total", "goal": "last"}[result.target.matches]
             for d, name in enumerate(result.frame.feature.names(len(result.wanted))):
                 reached = result.reached[..., d]
@@ -148,6 +149,7 @@ class Evaluate:
         from rich.table import Table
 
         from himatch.evaluation.evaluation import middle
+        from himatch.evaluation.wording import MOST, share, time
 
         check_writable(self.run_folder, self.out)
         policy = self.rollouts.load(self.run_folder)
@@ -169,12 +171,13 @@ class Evaluate:
         for name in ("target", "group"):
             table.add_column(name, header_style="bold", overflow="fold")
         distances = all(result.target.matches == "distribution" for result in found.results)
-        for name in ("W1" if distances else "error", "played", "charged", "mixture", "return"):
+        each = next((r.names for r in found.results if r.joint), [])[:MOST]
+        for name in ("W1" if distances else "error", *each, "played", "charged", "mixture", "return"):
             table.add_column(name, header_style="bold", justify="right", no_wrap=True)
-        for row in content["targets"]:
+        for row, result in zip(content["targets"], found.results, strict=True):
             mixture = "" if row["mixture"] is None else f"{row['mixture']:.3f}"
-            charged = "" if row["w1_charged"] is None else f"{row['w1_charged']:.3f}"
-            numbers = (f"{row['error']:.3f}", f"{row['played']:.0%}", charged, mixture)
+            alone = [f"{w1:.3f}" if result.joint else "" for w1 in result.marginal[: len(each)]]
+            numbers = (f"{row['error']:.3f}", *alone, share(row["played"]), f"{row['charged']:.3f}", mixture)
             table.add_row(
                 escape(row["name"]),
                 escape(row["group"]),
@@ -183,9 +186,16 @@ class Evaluate:
             )
         console = Console(highlight=False)
         console.print(table)
+        if unit := next((r.joint_unit for r in found.results if r.joint), ""):
+            console.print(
+                f"{unit}; the columns {', '.join(each)} are each feature's own W1, in its units", markup=False
+            )
         for name, s in content["summary"].items():
             if name != "total" or len(content["summary"]) > 2:
-                console.print(f"{name}: {s['mean']:.3f} ± {s['std']:.3f}, interquartile mean {middle(s)}", markup=False)
+                score = f"{found.measure} {s['mean']:.3f} ± {s['std']:.3f}, interquartile mean {middle(s)}"
+                console.print(
+                    f"{name}: {score}, {time(s['played'], s['charged'], short=False)}", markup=False, soft_wrap=True
+                )
         console.print(f"written to {path}", soft_wrap=True)
 
     def _unusual(self) -> list[str]:
@@ -214,21 +224,38 @@ def check_writable(run: str, out: str | None) -> None:
 
 def distribution_lines(result: MatchResult) -> Iterator[str]:
     """How rollouts match a distribution, in words: the distance, how much of the time was played, both together."""
-    several = len(result.spread) > 1
+    from himatch.evaluation.wording import JOINT, share
+
     mixture = "" if result.mixture is None else f"   episode mixture {result.mixture.w1:.3f}"
-    unit = ", joint, in spreads of each feature" if several else ""
+    unit = f", {JOINT}" if result.joint else ""
     yield f"W1 {result.w1:.3f}{unit}   energy {result.energy:.3f}{mixture}"
-    if several:
+    if result.joint:
         names = result.frame.feature.names(len(result.spread))
         parts = zip(names, result.marginal, result.spread, strict=True)
         yield "of each: " + ", ".join(f"{name} {w1:.3g} (spread {spread:.3g})" for name, w1, spread in parts)
     binned = f"{result.binned:.3f}" if result.binnable else "-"
-    yield f"played {result.played:.0%}   charged W1 {result.charged:.3f}   on the paper's bins {binned}"
+    apart = ", in feature units and not in spreads" if result.joint and result.binnable else ""
+    yield f"played {share(result.played)}   charged W1 {result.charged:.3f}   on the paper's bins {binned}{apart}"
     if not result.binnable:
         yield (
             f"-: nearly all usual training values of {result.frame.feature.name} lie in one bin of z, which tells no "
             "targets apart"
         )
+
+
+def whole_lines(result: MatchResult) -> Iterator[str]:
+    """How far rollouts are from a return or goal, and what is to be made of those that ended early."""
+    from himatch.evaluation.wording import share
+
+    if result.played >= 1:
+        yield f"{result.scored}, played 100%"
+        return
+    yield f"{result.scored}, played {share(result.played)}, charged {result.charged:.4g}"
+    early = f"{share(result.ended_early)} of the rollouts ended early"
+    if result.target.matches == "return":
+        yield f"{early}: their totals are what they had earned by then, and nothing more is charged"
+    else:
+        yield f"{early}, and what they would have ended at is not known: time that was not played is charged the spread"
 
 
 @contextmanager

@@ -42,11 +42,16 @@ class ListModels:
         table.title = f"W1 to {first.targets} held-out episodes, {first.episodes} rollouts each"
         for name in ("model", "task", "method", "feature"):
             table.add_column(name, header_style="bold", no_wrap=True)
-        for name in (*groups, "played", "mixture", "MB"):
+        for name in (*groups, "played", "charged", "mixture", "MB"):
             table.add_column(name, header_style="bold", justify="right", no_wrap=True)
         for card in cards:
             numbers = [f"{card.w1[group]:.3f}" if group in card.w1 else "" for group in groups]
-            numbers += [f"{card.played:.0%}", f"{card.mixture['total']:.3f}", f"{card.size / 1e6:.1f}"]
+            numbers += [
+                f"{card.played:.0%}",
+                f"{card.charged:.3f}",
+                f"{card.mixture['total']:.3f}",
+                f"{card.size / 1e6:.1f}",
+            ]
             table.add_row(card.name, card.task, card.method, card.feature, *numbers)
         console = Console(width=None if sys.stdout.isatty() else 120, highlight=False, markup=False)
         console.print(table)

@@ -1,8 +1,9 @@
-"""What a rollout was conditioned on over time: mean and quantiles of the histogram at every step."""
+"""What a rollout was conditioned on over time: mean and quantiles of a histogram, a goal, or the return-to-go."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,9 +12,21 @@ from torch import Tensor
 from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.methods.normalizers import Normalizers
 from himatch.rollout import Player
+from himatch.statistics.aggregators import DiscountedSum, FinalValue, Histogram
 from himatch.statistics.bins import Bins
+from himatch.statistics.information import InformationStatistic, Statistic
 
 TAILS = (0.1, 0.9)
+
+
+class Conditioned(NamedTuple):
+    """What a rollout was conditioned on, as far as it can be drawn beside the feature.
+
+    ``rest`` is mean, 10 and 90 % quantile of what the rest of the episode is to be; ``to_go`` what it is to earn.
+    """
+
+    rest: Float[Array64, "T 3 d"] | None = None
+    to_go: Float[Array64, "T d"] | None = None
 
 
 class Recorder:
@@ -29,14 +42,22 @@ class Recorder:
         if z is not None:
             self._steps.append(z[0].index_select(0, self.rows))
 
-    def of(self, number: int, steps: int, normalizers: Normalizers, bins: Bins) -> Float[Array64, "T 3 d"] | None:
-        """The summary of one of the rollouts, over its steps."""
-        if not self._steps:
-            return None
+    def of(self, number: int, steps: int, normalizers: Normalizers, statistic: Statistic) -> Conditioned:
+        """That of one of the rollouts, over its steps."""
+        if not self._steps or not isinstance(statistic, InformationStatistic):
+            return Conditioned()
         z = torch.stack([rows[number] for rows in self._steps[:steps]])
         times = torch.arange(len(z), device=z.device)
         clipped = z if normalizers.support is None else normalizers.support(z, times)  # as the network saw it
-        return summary(clipped.cpu().numpy().astype(np.float64), bins)
+        seen = clipped.cpu().numpy().astype(np.float64)
+        match statistic.aggregator:
+            case Histogram(bins=bins):
+                return Conditioned(summary(seen, bins))
+            case FinalValue():
+                return Conditioned(np.repeat(seen[:, None], 3, axis=1))
+            case DiscountedSum(scale=scale):
+                return Conditioned(to_go=seen * scale)
+        return Conditioned()
 
 
 @shaped

@@ -31,11 +31,14 @@ def binned_w1(rows: Float[Array, "n d"], values: Float[Array, "m d"], bins: Bins
     return wasserstein_cells(bins.indices(rows), bins.indices(values), bins.widths)
 
 
-def charged(w1: Array64, played: Array64, spread: Float[Array64, " d"]) -> Array64:
-    """``p W1 + (1 - p) R``: of the time that was not played, every step is charged the whole range of the feature.
+def charged(distance: Array64, played: Array64, whole: float) -> Array64:
+    """``p D + (1 - p) R``: of the time that was not played, every step is charged R, the whole range of the feature."""
+    return played * distance + (1.0 - played) * whole
 
-    R is the feature's spread, its 1 to 99 % range in training; of several features, which are measured in spreads, the
-    diagonal of their box.
+
+def whole_range(spread: Float[Array64, " d"], *, in_spreads: bool) -> float:
+    """R: the feature's spread, its 1 to 99 % range in training; of several features the diagonal of their box.
+
+    W1 of several features is measured in spreads, and so is the box; a goal is as far as its features say.
     """
-    whole = float(spread[0]) if len(spread) == 1 else float(np.sqrt(len(spread)))
-    return played * w1 + (1.0 - played) * whole
+    return float(np.sqrt(len(spread))) if in_spreads and len(spread) > 1 else float(np.linalg.norm(spread))

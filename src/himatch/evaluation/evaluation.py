@@ -9,12 +9,15 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from himatch._runtime.seals import write_sealed
 from himatch._runtime.tensors import versions
 from himatch.divergences import summarize
 from himatch.errors import TargetError
 from himatch.evaluation.page import result_table
 from himatch.evaluation.result import MatchResult
+from himatch.evaluation.wording import measure, time
 from himatch.runs.folder import RunFolder
 from himatch.runs.run import Run
 from himatch.targets import Demonstration, Shifted, Target, TargetLike, parse_target
@@ -53,7 +56,10 @@ class Evaluation:
 
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Every group summed up, and where all targets ask for the same kind of thing, their ``total``."""
+        """Every group summed up, and where all targets ask for the same kind of thing, their ``total``.
+
+        ``mean``, ``std``, ``iqm`` and intervals of the error, and means of ``played`` and ``charged``.
+        """
         found = {name: self._summary(name) for name in dict.fromkeys(self.groups)}
         if len({result.target.matches for result in self.results}) == 1:  # else they have no unit in common
             found.setdefault("total", self._summary(None))
@@ -61,17 +67,31 @@ class Evaluation:
 
     def _summary(self, group: str | None) -> dict[str, Any]:
         chosen = [r for g, r in zip(self.groups, self.results, strict=True) if group in (None, g)]
-        return asdict(summarize([[result.error_per_seed for result in chosen]]))
+        # A mean of rollouts that fell is worth what the time is worth that they lasted, so that stands beside it.
+        played, cost = (float(np.mean([getattr(r, name) for r in chosen])) for name in ("played", "charged"))
+        return asdict(summarize([[result.error_per_seed for result in chosen]])) | {"played": played, "charged": cost}
+
+    @property
+    def measure(self) -> str:
+        """What the summary is about: W1 with its unit, or where targets ask for different things an error."""
+        found = {measure(r.target.matches, r.frame.bins.dimensions) for r in self.results}
+        return found.pop() if len(found) == 1 else "error"
+
+    @property
+    def summed_up(self) -> str:
+        """``slow 0.217 (played 17%, charged 1.53)`` of every group."""
+        groups = self.summary.items()
+        return ", ".join(f"{name} {s['mean']:.3f} ({time(s['played'], s['charged'])})" for name, s in groups)
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{name} {summed['mean']:.3f}" for name, summed in self.summary.items())
-        return f"Evaluation({self.folder}, {len(self.results)} targets, mean error: {parts})"
+        return f"Evaluation({self.folder}, {len(self.results)} targets, mean {self.measure}: {self.summed_up})"
 
     def _repr_html_(self) -> str:
         """For a notebook: all targets, and what they amount to."""
         rows = [result.html_row(group) for group, result in zip(self.groups, self.results, strict=True)]
-        sums = ", ".join(f"{name} {summed['mean']:.3f}" for name, summed in self.summary.items())
-        return f"{result_table(rows, self.results[0].conditioning)}<small>mean error: {escape(sums)}</small>"
+        first = self.results[0]
+        table = result_table(rows, first.conditioning, next((r.joint_unit for r in self.results if r.joint), ""))
+        return f"{table}<small>mean {escape(self.measure)}: {escape(self.summed_up)}</small>"
 
     def write(self, path: Path | None = None) -> Path:
         """Write ``evaluation.json`` with its checksum, by default into the run folder."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from himatch._runtime.settings import whole
 from himatch.errors import HimatchError, TargetError, note
-from himatch.evaluation.conditioned import Recorder
+from himatch.evaluation.conditioned import Conditioned, Recorder
 from himatch.evaluation.result import MatchResult
 from himatch.evaluation.sensitivity import note_ignored_in_match
 from himatch.methods import Agent
@@ -126,9 +126,9 @@ def _match(
         returns = np.array([[trajectory.total_reward for trajectory in row] for row in played])
         for row, reference, nearest in zip(results, references, mixtures, strict=True):
             phi, mixture = reference.frame.feature, nearest[number]
-            fed = None
-            if run.statistic.bins is not None and phi.name == run.feature:
-                fed = recorder.of(number, len(played[0][0]), run.normalizers, run.statistic.bins)
+            fed = Conditioned()
+            if phi.name == run.feature:
+                fed = recorder.of(number, len(played[0][0]), run.normalizers, run.statistic)
             row.append(
                 MatchResult(
                     target,
@@ -145,7 +145,7 @@ def _match(
                     reference.support(target).outside,
                     replay,
                     bool(reference.told_apart.any()),
-                    fed,
+                    *fed,
                     reference.grid,
                 )
             )
@@ -181,12 +181,12 @@ def _note_too_long(targets: Sequence[Target], lengths: NDArray[np.int64], task: 
 
 def _note_short(results: Sequence[MatchResult]) -> None:
     """Say so where rollouts ended at once: values that agree are no match if there are hardly any."""
-    matched = [r for r in results if r.target.matches == "distribution"]
+    matched = [r for r in results if r.target.matches != "return"]  # a return is earned until the end, however soon
     short = [r for r in matched if r.lengths.mean() < SHORT * len(r.target.values(r.frame))]
     if short:
         worst = min(short, key=lambda result: float(result.lengths.mean()))
         name = worst.target.name + (f" (and {len(short) - 1} more)" if len(short) > 1 else "")
         note(
             f"the rollouts for {name} ended after {worst.lengths.mean():.3g} steps on average, less than {SHORT:.0%} "
-            "of the target; W1 compares the values that were played, the charged one counts the rest too"
+            "of the target; the score compares what was played, the charged one counts the rest too"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 from himatch.evaluation.pictures import covering
 from himatch.statistics.bins import Bins
@@ -10,14 +11,14 @@ from himatch.types import Array
 from himatch.viz.svg import bars
 
 MOST_ROWS = 40
-HEADER = ("target", "group", "W1", "error", "played", "charged", "mixture", "return", "")
+HEADER = ("target", "group", "W1", "W1 of each", "error", "played", "charged", "mixture", "return", "")
 
 
-def result_table(rows: Sequence[Sequence[str]], conditioning: str) -> str:
+def result_table(rows: Sequence[Sequence[str]], conditioning: str, unit: str = "") -> str:
     """Targets with what came out, a row each; at most so many, and columns that are empty throughout are left out."""
     shown = rows[:MOST_ROWS]
     note = f"<br>and {len(rows) - len(shown)} more" if len(rows) > len(shown) else ""
-    return _table(shown, conditioning) + note
+    return _table(shown, conditioning) + note + (f"<small>{escape(unit)}</small><br>" if unit else "")
 
 
 def histograms(bins: Bins, rolled: Array, wanted: Array) -> str:

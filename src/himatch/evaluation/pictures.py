@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from himatch._runtime.shapes import Array64
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Coordinates
 from himatch.targets import Frame, Target
@@ -53,6 +54,22 @@ def rollout_picture(
         terminated=terminated,
         distance=distance,
     )
+
+
+def view_of(matches: str, rows: Array64, spread: Array64) -> Array64:
+    """What the axis of a return or goal shows, ``(d, 2)``: all rows, and enough around them to tell near from far.
+
+    Of a goal that is the feature's spread, else a thousandth of it would fill the picture; of a return it is nothing.
+    """
+    low, high = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
+    if matches == "return":
+        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    else:
+        missing = np.maximum(spread - (high - low), 0.0) / 2
+        low, high = low - missing, high + missing
+    room = 0.05 * np.maximum(high - low, 1e-9)
+    found: Array64 = np.stack([low - room, high + room], axis=1)
+    return found
 
 
 def covering(bins: Bins, values: Array) -> Bins:

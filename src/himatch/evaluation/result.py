@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from himatch._runtime.files import check_picture
 from himatch.divergences import energy_distance, wasserstein_marginal
 from himatch.errors import HimatchError
-from himatch.evaluation.distances import binned_w1, charged, exact_w1
+from himatch.evaluation.distances import binned_w1, charged, exact_w1, whole_range
 from himatch.evaluation.page import histograms, result_table
-from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms
+from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms, view_of
+from himatch.evaluation.wording import JOINT, measure, of_each, share, time
 from himatch.simulation.replay import Playback, Replay
 from himatch.statistics.bins import Bins
 from himatch.targets import Frame, Mixture, Target
@@ -27,7 +28,7 @@ from himatch.viz.charts import RolloutPicture
 from himatch.viz.course import Course
 from himatch.viz.encoder import check_writable
 from himatch.viz.film import LARGE, Format, clip, film, format_of
-from himatch.viz.match_plot import EpisodeValues, MatchPicture, match_figure, plot_match
+from himatch.viz.match_plot import EpisodeValues, MatchPicture, StepHistograms, match_figure, plot_match
 
 if TYPE_CHECKING:
     from himatch.viz.match_plot import Figure
@@ -43,7 +44,7 @@ class MatchResult:
     ===========  ===================================================================================================
     ``w1``       exact, in feature units; of several features joint, each in units of its ``spread``
     ``played``   p, the part of the target's steps that rollouts lasted
-    ``charged``  ``p w1 + (1 - p) R``: steps that were not played cost R, the spread
+    ``charged``  ``p w1 + (1 - p) R``: steps that were not played cost R, the spread; so they do of a goal's error
     ``binned``   the paper's W1, on the bins of z
     ===========  ===================================================================================================
     """
@@ -69,7 +70,12 @@ class MatchResult:
     binnable: bool = True
     """Whether the bins of z tell targets apart; not where nearly all usual training values lie in one of them."""
     conditioned: NDArray[np.float64] | None = None
-    """Of the histogram that the first rollout was conditioned on: mean, 10 and 90 % quantile a step, ``(T, 3, d)``."""
+    """Of the histogram that the first rollout was conditioned on: mean, 10 and 90 % quantile a step, ``(T, 3, d)``.
+
+    A goal is all three.
+    """
+    to_go: NDArray[np.float64] | None = None
+    """The return-to-go that the first rollout was conditioned on, at every step, ``(T, d)``."""
     grid: Bins | None = None
     """Where joint distances have their cells, if not on the bins of z."""
 
@@ -116,21 +122,47 @@ class MatchResult:
         return found
 
     @cached_property
-    def played_per_seed(self) -> NDArray[np.float64]:
-        """The part of the target's steps that each seed's rollouts lasted, from 0 to 1."""
-        wanted = min(len(self.target.values(self.frame)), self.frame.horizon)
-        shares: NDArray[np.float64] = np.minimum(self.lengths / wanted, 1.0).mean(axis=1)
+    def steps(self) -> int:
+        """How many steps the target gives a rollout."""
+        return min(len(self.target.values(self.frame)), self.frame.horizon)
+
+    @cached_property
+    def played_per_rollout(self) -> NDArray[np.float64]:
+        """The part of the target's steps that every rollout lasted, from 0 to 1, ``(K, E)``."""
+        shares: NDArray[np.float64] = np.minimum(self.lengths / self.steps, 1.0)
         return shares
+
+    @property
+    def played_per_seed(self) -> NDArray[np.float64]:
+        """Mean over the rollouts of each seed of that."""
+        means: NDArray[np.float64] = self.played_per_rollout.mean(axis=1)
+        return means
 
     @property
     def played(self) -> float:
         """Mean over seeds of that: p."""
         return float(self.played_per_seed.mean())
 
+    @property
+    def ended_early(self) -> float:
+        """The part of the rollouts that did not last as long as the target."""
+        return float((self.lengths < self.steps).mean())
+
     @cached_property
     def charged_per_seed(self) -> NDArray[np.float64]:
-        """W1 with the time charged that was not played, ``p w1 + (1 - p) R``."""
-        return charged(self.w1_per_seed, self.played_per_seed, self.spread)
+        """What the target asks to be small, with the time charged that was not played.
+
+        Of a distribution ``p w1 + (1 - p) R``. The same of every rollout's distance to a goal: nobody knows the last
+        value of an episode that ended before its time. A return is what was earned until the end, whenever that came,
+        so of its error nothing is missing.
+        """
+        if self.target.matches == "return":
+            return self.error_per_seed
+        if self.target.matches == "goal":
+            box = whole_range(self.spread, in_spreads=False)
+            found: NDArray[np.float64] = charged(self.misses, self.played_per_rollout, box).mean(axis=1)
+            return found
+        return charged(self.w1_per_seed, self.played_per_seed, whole_range(self.spread, in_spreads=True))
 
     @property
     def charged(self) -> float:
@@ -196,11 +228,40 @@ class MatchResult:
         """Mean over seeds of that."""
         return float(self.error_per_seed.mean())
 
+    @property
+    def names(self) -> list[str]:
+        """What each feature is called."""
+        return list(self.frame.feature.names(self.frame.bins.dimensions))
+
+    @property
+    def joint(self) -> bool:
+        """Whether W1 is that of several features together, which are divided by their spreads."""
+        return self.target.matches == "distribution" and self.frame.bins.dimensions > 1
+
+    @property
+    def joint_unit(self) -> str:
+        """What joint distances are measured in; nothing of others, which are in feature units."""
+        return f"W1 is {JOINT} ({of_each(self.names, self.spread)})" if self.joint else ""
+
+    @property
+    def scored(self) -> str:
+        """``W1 0.217`` or ``error 0.0072 ± 0.003 a rollout``: the number that is to be small, and what it is."""
+        if self.target.matches == "distribution":
+            what, *unit = measure(self.target.matches, self.frame.bins.dimensions).split(",")
+            return ",".join([f"{what} {self.error:.3f}", *unit])
+        return f"error {self.error:.4g} ± {self.misses.std():.3g} a rollout"
+
+    @property
+    def lasted(self) -> str:
+        """``played 17%, charged 1.53``: how much of the time was played, and the score with the rest of it charged."""
+        if self.target.matches == "return":  # charged is the error itself
+            return f"played {share(self.played)}" + (", ended early" if self.played < 1 else "")
+        return time(self.played, self.charged)
+
     def __repr__(self) -> str:
         mixture = "" if self.mixture is None else f", episode mixture {self.mixture.w1:.3f}"
-        measure = "w1" if self.target.matches == "distribution" else "error"
         return (
-            f"MatchResult({self.target.name}: {measure} {self.error:.3f}{mixture}, played {self.played:.0%}, "
+            f"MatchResult({self.target.name}: {self.scored}{mixture}, {self.lasted}, "
             f"return {self.returns.mean():.0f}, {self.returns.size} rollouts, {self.conditioning})"
         )
 
@@ -215,6 +276,8 @@ class MatchResult:
             "w1_binned": self.binned if self.binnable else None,
             "played": self.played,
             "w1_charged": self.charged if matched else None,
+            "charged": self.charged,
+            "ended_early": self.ended_early,
             "spread": self.spread.tolist(),
             "energy": self.energy,
             "error": self.error,
@@ -229,23 +292,43 @@ class MatchResult:
     @property
     def picture(self) -> MatchPicture:
         """Target and rollouts as arrays to draw."""
-        distributions = self.target.matches == "distribution"
-        pooled = [self.pooled(k) for k in range(len(self.seeds))]
-        mixture = "" if self.mixture is None else f" (episode mixture {self.mixture.w1:.2f})"
-        played = f", {self.played:.0%} played" if self.played < 1 else ""
-        names = self.frame.feature.names(self.frame.bins.dimensions)
+        mixture = "" if self.mixture is None else f" (episode mixture {self.mixture.w1:.3f})"
+        names = [name.replace("_", " ") for name in self.names]
+        values: StepHistograms | EpisodeValues
+        if self.target.matches == "distribution":
+            values = step_histograms(self.frame, self.values, [self.pooled(k) for k in range(len(self.seeds))])
+        else:
+            rows = np.concatenate([self.reached.reshape(-1, len(names)), self.wanted[None]])
+            values = EpisodeValues(self.wanted, self.reached, view_of(self.target.matches, rows, self.spread))
         return MatchPicture(
             self.target.name,
-            (f"W1 {self.w1:.2f}" if distributions else f"error {self.error:.4g}") + mixture + played,
-            [WHOLE.get(self.target.matches, "") + name.replace("_", " ") for name in names],
+            f"{self.scored}{mixture}" + (f"\n{self.lasted}" if self.played < 1 else ""),
+            [WHOLE.get(self.target.matches, "") + name for name in names],
             self.seeds,
-            step_histograms(self.frame, self.values, pooled)
-            if distributions
-            else EpisodeValues(self.wanted, self.reached),
-            Course(self.features[0][0], self.values if self.target.in_time else None, self.conditioned)
-            if distributions
-            else None,
+            values,
+            self._course(names),
         )
+
+    def _course(self, names: Sequence[str]) -> Course:
+        """The first rollout over time: its feature, or where a return is wanted what it has earned so far."""
+        phi, matches = self.features[0][0], self.target.matches
+        if matches == "distribution":
+            in_time = self.values if self.target.in_time else None
+            return Course(phi, names, self.steps, target=in_time, conditioned=self.conditioned)
+        if matches == "goal":
+            rows = np.concatenate([phi, self.wanted[None]])
+            view = view_of(matches, rows, self.spread)
+            return Course(phi, names, self.steps, wanted=self.wanted, conditioned=self.conditioned, view=view)
+        earned, named = np.cumsum(phi, axis=0, dtype=np.float64), [f"sum of {name} so far" for name in names]
+        return Course(earned, named, self.steps, wanted=self.wanted, to_go=self._rest(), summed=True)
+
+    def _rest(self) -> NDArray[np.float64] | None:
+        """The return-to-go that the first rollout was conditioned on; a histogram's is its mean at every step left."""
+        if self.to_go is not None or self.conditioned is None:
+            return self.to_go
+        left = np.maximum(self.steps - np.arange(len(self.conditioned)), 0)
+        found: NDArray[np.float64] = self.conditioned[:, 0] * left[:, None]
+        return found
 
     @property
     def rollout_picture(self) -> RolloutPicture:
@@ -282,7 +365,7 @@ class MatchResult:
 
     def _repr_html_(self) -> str:
         """For a notebook."""
-        return result_table([self.html_row()], self.conditioning)
+        return result_table([self.html_row()], self.conditioning, self.joint_unit)
 
     def html_row(self, group: str = "") -> list[str]:
         """The cells of a table of results; those that say nothing of such a target are empty."""
@@ -292,9 +375,10 @@ class MatchResult:
             escape(self.target.name),
             escape(group),
             f"{self.w1:.3f}" if matched else "",
-            "" if matched else f"{self.error:.4g}",
-            f"{self.played:.0%}",
-            f"{self.charged:.3f}" if matched else "",
+            of_each(self.names, self.marginal) if self.joint else "",
+            "" if matched else f"{self.error:.4g} ± {self.misses.std():.3g}",
+            escape(share(self.played)),
+            f"{self.charged:.4g}",
             "" if self.mixture is None else f"{self.mixture.w1:.3f}",
             f"{self.returns.mean():.0f}",
             histograms(self.frame.bins, rolled, self.values) if matched else "",

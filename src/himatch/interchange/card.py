@@ -11,6 +11,7 @@ import numpy as np
 
 from himatch.datagen.recipes import made_as
 from himatch.evaluation.evaluation import middle
+from himatch.evaluation.wording import share
 from himatch.methods import METHODS, Method
 from himatch.models import seed_choice
 from himatch.policy import Policy
@@ -151,21 +152,33 @@ def _evaluation(policy: Policy) -> str | None:
     if content is None:
         return None
     try:
+        targets = content["targets"]
         rows = [
-            f"| {group} | {s['mean']:.3f} ± {s['std']:.3f} | {middle(s)} |" for group, s in content["summary"].items()
+            f"| {group} | {s['mean']:.3f} ± {s['std']:.3f} | {middle(s)} | {_lasted(targets, group)} |"
+            for group, s in content["summary"].items()
         ]
         with_interval = any(s["low"] is not None for s in content["summary"].values())
-        targets = content["targets"]
         how = (
             f"Feature `{content['feature']}`, {content['conditioning']} conditioning, {len(targets)} targets, "
             f"{targets[0]['episodes']} rollouts of each and every seed, in "
             f"{content['provenance']['env_id'] or 'an environment that was handed over'}. The error is W1 for "
-            "distributions, else the distance of the mean return or final value."
+            "distributions, else how far a rollout's return or final value is off, on average. Charged counts "
+            "every step that was not played at the feature's spread."
         )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return None  # somebody else's file of that name
     head = "interquartile mean" + (" (95% interval)" if with_interval else "")
-    return "\n".join([how, "", f"| targets | error | {head} |", "|---|---|---|", *rows])
+    return "\n".join([how, "", f"| targets | error | {head} | played | charged |", "|---|---|---|---|---|", *rows])
+
+
+def _lasted(targets: list[dict[str, Any]], group: str) -> str:
+    """``91% | 0.354``: how much of the time was played, and the error with the rest charged, where the file says."""
+    chosen = [target for target in targets if group in ("total", target.get("group"))]
+    played: list[Any] = [target.get("played") for target in chosen]
+    charged: list[Any] = [target.get("charged", target.get("w1_charged")) for target in chosen]
+    if not chosen or None in played or None in charged:
+        return "- | -"
+    return f"{share(sum(played) / len(played))} | {sum(charged) / len(charged):.3f}"
 
 
 def _table(facts: dict[str, str]) -> str:

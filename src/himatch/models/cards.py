@@ -29,6 +29,8 @@ class ModelCard:
     mixture: dict[str, float]
     played: float
     """The part of the targets' steps that rollouts lasted."""
+    charged: float
+    """W1 with the rest of the time charged, over all targets."""
     targets: int
     episodes: int
     data: str
@@ -74,6 +76,7 @@ def read_card(folder: Path) -> ModelCard:
         w1={group: entry(found, float, where, "summary", group, "mean") for group in mixtures},
         mixture={group: sum(values) / len(values) if values else math.nan for group, values in mixtures.items()},
         played=sum(entry(found, float, where, "targets", i, "played") for i in range(len(targets))) / len(targets),
+        charged=sum(entry(found, float, where, "targets", i, "w1_charged") for i in range(len(targets))) / len(targets),
         targets=len(targets),
         episodes=entry(found, int, where, "targets", 0, "episodes"),
         data=entry(run, str, where, "data", "source"),
@@ -101,14 +104,14 @@ def markdown(cards: list[ModelCard]) -> str:
     groups = list(dict.fromkeys(group for card in cards for group in card.w1))
     columns = " | ".join(f"W1, {group}" for group in groups)
     lines = [
-        f"| model | method | scored on | {columns} | played | mixture | training data (sha256) | MB |",
-        "|---" * (len(groups) + 7) + "|",
+        f"| model | method | scored on | {columns} | played | charged | mixture | training data (sha256) | MB |",
+        "|---" * (len(groups) + 8) + "|",
     ]
     for card in cards:
         scores = " | ".join(f"{card.w1[group]:.3f}" if group in card.w1 else "" for group in groups)
         lines.append(
             f"| `{card.name}` | {card.method} | {card.feature} | {scores} | {card.played:.0%} | "
-            f"{card.mixture['total']:.3f} | "
+            f"{card.charged:.3f} | {card.mixture['total']:.3f} | "
             f"{card.data}, {card.data_episodes:,} episodes ({card.data_hash[:12]}) | {card.size / 1e6:.1f} |"
         )
     commands = "\n".join(card.command.replace("--out RUN", f"--out runs/{card.name}") for card in cards)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Figure
 
 LONGEST = 60  # characters of a title
+MOST = 4  # features that are drawn
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class EpisodeValues:
 
     target: NDArray[np.float64]
     rollouts: NDArray[np.float64]
+    view: NDArray[np.float64] | None = None
+    """From where to where the axis goes, ``(d, 2)``."""
 
     @property
     def dimensions(self) -> int:
@@ -71,6 +74,8 @@ class EpisodeValues:
             axis.plot(values, np.full(len(values), k), "o", color=color, alpha=0.45, mew=0, label=label)
         axis.set_yticks(range(len(seeds)), [f"seed {seed}" for seed in seeds])
         axis.set_ylim(len(seeds) - 0.4, -0.6)
+        if self.view is not None:
+            axis.set_xlim(*self.view[d])
 
 
 @dataclass(frozen=True)
@@ -94,19 +99,23 @@ def plot_match(picture: MatchPicture, path: Path) -> Path:
 
 def match_figure(picture: MatchPicture) -> Figure:
     """One panel for each feature dimension, and below it the feature over time."""
-    dimensions, rows = picture.values.dimensions, 1 if picture.course is None else 2
+    whole, rows = picture.values.dimensions, 1 if picture.course is None else 2
+    dimensions = min(whole, MOST)
+    # One value an episode makes a strip of dots, which needs less room than what follows over time.
+    heights = [1.0, 2.0] if rows == 2 and isinstance(picture.values, EpisodeValues) else [1.0] * rows
     with style(FILE):
         figure = notebook_figure(5.2 * dimensions, 3.4 if rows == 1 else 5.9)
-        axes, *below = figure.subplots(rows, dimensions, squeeze=False)
+        axes, *below = figure.subplots(rows, dimensions, squeeze=False, height_ratios=heights)
         for d, axis in enumerate(axes):
             picture.values.draw(axis, d, picture.seeds)
             axis.set_xlabel(picture.names[d])
         if picture.course is not None:
             for d, axis in enumerate(below[0]):
-                picture.course.draw(axis, d, picture.names[d])
+                picture.course.draw(axis, d)
             below[0][-1].legend(fontsize=8)
         name = picture.target if len(picture.target) <= LONGEST else f"{picture.target[: LONGEST - 3]}..."
-        axes[0].set_title(f"{name}\n{picture.score}", loc="left", fontsize=10)
+        shown = "" if dimensions == whole else f" ({dimensions} of {whole} features shown)"
+        axes[0].set_title(f"{name}{shown}\n{picture.score}", loc="left", fontsize=10)
         axes[-1].legend()
     return figure
 

@@ -10,16 +10,17 @@ from itertools import islice, zip_longest
 
 from himatch.divergences import Summary
 from himatch.reproduce.report.table import ResultTable
-from himatch.reproduce.results import JobResult
+from himatch.reproduce.results import JobResult, charged_scores
 from himatch.reproduce.specification import display_name
 
 CELLS = (
     *("table", "suite", "feature", "measure", "row", "kind", "task", "group", "mean", "std", "iqm", "low", "high"),
     *("count", "mean_low", "mean_high", "d4rl_score", "best", "paper_mean", "paper_std", "ratio"),
+    *("played", "charged"),
 )
 TARGETS = (
     *("suite", "task", "feature", "method", "conditioning", "budget", "target", "group", "shift", "ordering", "seed"),
-    *("w1", "energy", "return", "length", "target_return", "reference", "outside"),
+    *("w1", "energy", "return", "length", "w1_exact", "played", "w1_charged", "target_return", "reference", "outside"),
 )
 
 
@@ -43,7 +44,7 @@ def _cells(table: ResultTable) -> Iterable[tuple[object, ...]]:
             paper = cell.paper or (None, None)
             yield (
                 *(table.label, table.suite.name, layout.feature, layout.measure, row.name, row.kind, task, group),
-                *(*numbers, cell.normalized, int(cell.best), *paper, cell.ratio),
+                *(*numbers, cell.normalized, int(cell.best), *paper, cell.ratio, cell.played, cell.charged),
             )
 
 
@@ -51,7 +52,9 @@ def _targets(result: JobResult) -> Iterable[tuple[object, ...]]:
     job = (result.suite, result.task, result.feature, display_name(result.method), result.conditioning, result.budget)
     for target in result.targets:
         place = (target.name, target.group, target.shift, target.ordering)
-        rolled = (target.w1, target.energy, target.returns, target.lengths)
+        # Results from before p was measured have neither it nor what follows from it.
+        lasted = (target.exact, target.played, charged_scores(target))
+        rolled = (target.w1, target.energy, target.returns, target.lengths, *lasted)
         # A task without rewards has no returns; the suite "data" has no seeds, for nothing is rolled out.
         for seed, *scores in islice(zip_longest(result.seeds, *rolled), len(result.seeds)):
             yield (*job, *place, seed, *scores, target.target_return, target.reference, target.outside)
