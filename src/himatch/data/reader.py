@@ -21,7 +21,7 @@ from himatch.data.packed import Allocate, Packed
 from himatch.data.pickles import read_pickle
 from himatch.data.problems import Problems
 from himatch.data.rates import note_other_rate
-from himatch.data.sources import locate, split_sources
+from himatch.data.sources import locate, split_sources, task_made_for
 from himatch.data.table_files import DataFrame, is_frame
 from himatch.data.tables import read_table
 from himatch.data.wording import listed
@@ -75,6 +75,15 @@ def source_files(source: Source) -> list[str | Path] | None:
     if isinstance(source, (list, tuple)) and source and all(isinstance(one, (str, Path)) for one in source):
         return [part for one in source for part in split_sources(one)]
     return None
+
+
+def may_name_columns(source: Source) -> bool:
+    """Whether columns may have names, which become features: those of tables, and of sets that himatch wrote."""
+    files = source_files(source)
+    if files is None:
+        return is_frame(source)
+    unnamed = (".hdf5", ".h5", ".npz", ".pkl", ".pickle")
+    return any(not str(one).lower().endswith(unnamed) and task_made_for(str(one)) is None for one in files)
 
 
 def source_name(source: Source) -> str:
