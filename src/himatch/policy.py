@@ -14,6 +14,7 @@ from torch import Tensor
 from himatch._runtime.devices import find_device
 from himatch._runtime.settings import shown
 from himatch.data import TrajectoryDataset
+from himatch.data.facts import Facts
 from himatch.errors import HimatchError, TargetError, note
 from himatch.evaluation import Evaluation, MatchResult, match_targets, named_targets
 from himatch.evaluation.evaluation import grouped
@@ -174,7 +175,7 @@ class Policy:
     def target(self, target: TargetLike) -> Target:
         """Whatever :meth:`match` takes, as a target; in expressions ``heldout(i)`` is a held-out episode of the run."""
         columns = self.run.description["data"].get("columns")
-        return as_target(target, self.task, self._held_out_target, columns)
+        return as_target(target, self.task, self._held_out_target, columns, Facts(self.rate, self.units))
 
     def _held_out_target(self, number: int) -> Target:
         count = 0 if self.held_out is None else len(self.held_out)

@@ -99,13 +99,15 @@ def source_name(source: Source) -> str:
 def read_source(source: Source, options: LoadOptions, allocate: Allocate) -> SourceContent:
     """Read what is in memory, or one file or folder."""
     content = _read(source, options, allocate)
-    rate = (options.columns or {}).get("rate")
-    if rate is None:
+    facts, settings = content.packed.facts, options.columns or {}
+    said = {name: settings[name] for name in ("rate", "continuous") if settings.get(name) is not None}
+    if not said:
         return content
-    Columns().changed({"rate": rate}, "columns")
-    note_other_rate(float(rate), content.packed.facts.rate, "the source says", source_name(source))
-    facts = replace(content.packed.facts, rate=float(rate))
-    return replace(content, packed=replace(content.packed, facts=facts))
+    Columns().changed(said, "columns")
+    if "rate" in said:
+        note_other_rate(float(said["rate"]), facts.rate, "the source says", source_name(source))
+        said["rate"] = float(said["rate"])
+    return replace(content, packed=replace(content.packed, facts=replace(facts, **said)))
 
 
 def _read(source: Source, options: LoadOptions, allocate: Allocate) -> SourceContent:
