@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from himatch.data import Split, TrajectoryDataset, load_dataset, named_split
+from himatch.data.reader import may_name_columns
 from himatch.errors import HimatchError
 from himatch.evaluation import Evaluation
 from himatch.evaluation.sensitivity import chosen_episodes, note_ignored, scores
@@ -88,6 +89,7 @@ def train(
         trackers=trackers,
         split=split,
         task=task,
+        more_features=isinstance(data, (TrajectoryDataset, Split)) or may_name_columns(data),
         bin_range=bin_range,
         start=start,
         start_weights=start_weights,

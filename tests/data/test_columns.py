@@ -1,6 +1,7 @@
 """Columns of tables: their names are features, their units and rates are kept, their mapping is named."""
 
 import json
+import pickle
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -178,8 +179,8 @@ def test_rates_that_differ_within_a_table_are_noted(unit, slow, recwarn):
     with pytest.warns(HimatchWarning) as notes:
         assert hm.load_dataset(frame, columns=mapping).rate is None
     (said,) = {str(one.message) for one in notes}
-    assert f"{slow} of 12 episodes ('r0'" in said
-    assert "were recorded at 25 Hz, the others at 50 Hz" in said
+    assert f"{slow} episode{'s' * (slow > 1)} ('r0'" in said
+    assert "recorded at 25 Hz, the others at 50 Hz" in said
     recwarn.clear()
     assert hm.load_dataset(frame, columns={**mapping, "rate": 50}).rate == 50
     assert not recwarn.list
@@ -248,6 +249,21 @@ def test_actions_that_are_choices_are_refused(values, run, tmp_path):
     assert hm.load_dataset(path, ranged, columns={"actions": "act_0"}).action_width == 1
     with pytest.warns(HimatchWarning, match="act_0 among the actions hold a few whole numbers only"):
         hm.load_dataset(path)
+
+
+def test_choices_are_refused_in_other_sources_too(tmp_path):
+    columns = choices([0.0, 1.0])
+    arrays = {"observations": columns["obs_0"][:, None], "actions": columns["act_0"][:, None]}
+    np.savez(tmp_path / "log.npz", **arrays, lengths=[150])
+    (tmp_path / "log.pkl").write_bytes(pickle.dumps([arrays]))
+    pieces = [{name: array[i : i + 50] for name, array in arrays.items()} for i in (0, 50, 100)]
+    sources = [tmp_path / "log.npz", tmp_path / "log.pkl", {**arrays, "lengths": [150]}, pieces]
+    for source in sources:
+        with pytest.raises(DataError, match=r"the actions \(act\[0\]\) hold a few whole numbers only"):
+            hm.load_dataset(source)
+    said = [hm.load_dataset(source, columns={"continuous": True}) for source in sources]
+    hm.write_minari(said[0], tmp_path / "log-v0")
+    assert hm.load_dataset(tmp_path / "log-v0").steps == 150  # which says so
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.5], [0], range(40)])

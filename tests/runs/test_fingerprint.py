@@ -68,3 +68,29 @@ def test_a_function_that_needs_more_steps_is_not_watched(tmp_path: Path) -> None
 
     hm.train(hm.CDT("late"), rig(late=late), out=tmp_path, **TINY)
     hm.load(tmp_path)
+
+
+@pytest.mark.parametrize("threshold", [1.5, 2.5])
+def test_a_threshold_beyond_the_stretch_shows(threshold: float, tmp_path: Path) -> None:
+    def clipped(factor: float) -> Any:  # of a column that speed does not read
+        return lambda obs, act, rew: np.where(obs[:, 0] > threshold, factor, 1) * speed(obs, act, rew)
+
+    data = rig(speed=clipped(1))
+    assert (data[0].observations[:64, 0] <= 2.5).all()
+    hm.train(hm.CDT("speed"), data, out=tmp_path, **TINY)
+    rig(speed=clipped(1 + 1e-7))
+    hm.load(tmp_path)
+    rig(speed=clipped(45))
+    with pytest.raises(DataError, match=r"another feature 'speed' \(at step \d+ of"):
+        hm.load(tmp_path)
+
+
+def test_a_difference_of_steps_is_watched(tmp_path: Path) -> None:
+    def difference(step: float) -> Any:
+        return lambda obs, act, rew: np.gradient(obs[:, 0]) / step
+
+    hm.train(hm.CDT("change"), rig(change=difference(0.05)), out=tmp_path, **TINY)
+    hm.load(tmp_path)
+    rig(change=difference(0.02))
+    with pytest.raises(DataError, match="of a stored stretch it was"):
+        hm.load(tmp_path)

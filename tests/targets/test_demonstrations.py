@@ -6,7 +6,7 @@ from builders import make_episodes, table, write_npz, write_rows
 from untrained import untrained
 
 import himatch as hm
-from himatch.errors import ExpressionError
+from himatch.errors import ExpressionError, HimatchWarning
 
 NAMES = {"obs_0": "q1", "obs_1": "dq1", "obs_2": "height", "act_0": "left", "act_1": "right", "episode": "run"}
 MAPPING = {"episode": "run", "observations": "q1,dq1,height", "actions": "left,right"}
@@ -66,6 +66,21 @@ def test_a_policy_aligns_demonstrations_to_its_run(tmp_path):
     target = policy.target(f"demo({path}, run 1)")
     np.testing.assert_array_equal(target.trajectory.observations, make_episodes()[1].observations)
     assert policy.run.reference().frame.feature.name == "dq1"
+
+
+def test_other_units_than_the_runs_are_refused_and_another_rate_is_noted(tmp_path):
+    def log(unit, rate, name):
+        columns = {name if name != "dq1" else f"dq1 [{unit}]": column for name, column in robot().items()}
+        times = [t / rate for e in make_episodes() for t in range(len(e))]
+        return write_rows({**columns, "step": times}, tmp_path / name)
+
+    data = hm.load_dataset(log("rad/s", 20, "log.csv"), columns=MAPPING)
+    policy = untrained(hm.methods.CDT(feature="dq1"), data, tmp_path / "run")
+    (tmp_path / "columns.toml").write_text('episode = "run"\n')
+    with pytest.raises(ExpressionError, match=r"measures dq1 in deg/s, not rad/s as the run does; convert it"):
+        policy.target(f"demo({log('deg/s', 20, 'units.csv')}, 1)")
+    with pytest.warns(HimatchWarning, match=r"recorded at 100 Hz, the data of the run at 20 Hz"):
+        policy.target(f"demo({log('rad/s', 100, 'fast.csv')}, 1)")
 
 
 @pytest.mark.parametrize("called", ["3", "run 3"])

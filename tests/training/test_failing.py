@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from builders import ARM, make_episodes, write_csv
 from command_line import Run, assert_refused
 from pretended_gpu import GPU, PretendedGPU
 from random_episodes import episode
@@ -193,6 +194,13 @@ def test_the_feature_is_checked_before_data_is_made(bundled: Path, tmp_path: Pat
     command = ("train", "dt", "--out", tmp_path / "run", "--feature", "hight", "--data")
     assert_refused(run(*command, "halfcheetah-medium + ant-medium"), "task halfcheetah has no feature 'hight'")
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_column_is_a_feature_of_a_task_that_is_named(tmp_path: Path, run: Run) -> None:
+    data, out = write_csv(make_episodes((20,) * 4), tmp_path), tmp_path / "run"
+    assert hm.train(hm.CDT("obs_1"), data, task=ARM, out=out, **TINY).feature == "obs_1"
+    command = ("train", "cdt", "--data", data, "--task", "hopper", "--out", tmp_path / "other", "--feature", "obs_1")
+    assert_refused(run(*command), "observations have 3 numbers, task hopper has 11")  # so the data is read first
 
 
 def test_numbers_of_a_sweep(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ class TableColumns:
     rate: Annotated[float | None, optional(name="columns.rate", metavar="HZ")] = None
     """Control steps a second, of any source (from the times in the step column, or what the source says)."""
     continuous: Annotated[bool, tyro.conf.arg(name="columns.continuous")] = False
-    """The actions are continuous, although the table holds a few whole numbers only."""
+    """The actions are continuous, although they hold a few whole numbers only."""
 
 
 @dataclass

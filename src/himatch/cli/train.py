@@ -78,6 +78,7 @@ class TrainRun:
     def run(self) -> None:
         """Check the settings, then load, then train."""
         from himatch.api import train_as_planned
+        from himatch.data.reader import may_name_columns
         from himatch.data.sources import task_made_for
         from himatch.training import best_weights, make_plan
 
@@ -95,8 +96,15 @@ class TrainRun:
             "normalizers": self.settings.normalizers,
             **self.overrides,
         }
-        task = self.data.task or task_made_for(self.source)
-        plan = make_plan(method, lambda: self._read(options["preset"]), split=self.split, task=task, **options)
+        task, named = self.data.task or task_made_for(self.source), may_name_columns(self.source)
+        plan = make_plan(
+            method,
+            lambda: self._read(options["preset"]),
+            split=self.split,
+            task=task,
+            more_features=named,
+            **options,
+        )
         policy = train_as_planned(plan, stream=self.settings.stream)
         matched = getattr(method, "feature", None)
         print(f"{method.name}{f' of {matched}' if matched else ''}, {len(policy.seeds)} seed(s), {self.out}")

@@ -19,6 +19,7 @@ from himatch.types import Array
 
 # How far outside its range, as a part of it, an action may lie and still count as rounding.
 ROUNDING = 1e-4
+MOST_CHOICES, FEWEST_ROWS = 10, 100  # whole numbers that look like choices, over at least so many rows
 
 
 class StepColumn(Protocol):
@@ -152,6 +153,43 @@ def check_packed(
     good = settle(problems, packed, where, drop_bad=drop_bad)
     _note_longer(packed.lengths[good], task, where)
     return good
+
+
+def check_choices(packed: Packed, task: Task | None, where: str) -> None:
+    """Refuse actions that are numbers of choices, which a policy of himatch would average.
+
+    A task's range is that of numbers, not of choices.
+    """
+    said = packed.facts.continuous or (task is not None and task.action_low is not None)
+    if said or len(packed.actions) < FEWEST_ROWS:
+        return
+    chosen = [
+        packed.called("actions", i) for i in range(packed.actions.shape[1]) if _looks_chosen(packed.actions[:, i])
+    ]
+    say = "say so where they are continuous (--columns.continuous, columns={'continuous': True})"
+    if len(chosen) == packed.actions.shape[1]:
+        raise DataError(
+            f"{where}: the actions ({listed(chosen)}) hold a few whole numbers only, as discrete ones do, which "
+            f"himatch does not support yet; {say}"
+        )
+    if chosen:
+        note(
+            f"{where}: {listed(chosen)} among the actions hold a few whole numbers only; they are predicted as "
+            f"continuous numbers; {say}"
+        )
+
+
+def _looks_chosen(column: Array) -> bool:
+    """Whether a column holds a few whole numbers; of most data the first block tells."""
+    found: set[float] = set()
+    for start in range(0, len(column), BLOCK):
+        block = column[start : start + BLOCK]
+        if not (np.isfinite(block).all() and (block == np.round(block)).all()):
+            return False
+        found |= set(np.unique(block).tolist())
+        if len(found) > MOST_CHOICES:
+            return False
+    return len(found) >= 2
 
 
 def _note_longer(lengths: NDArray[np.int64], task: Task, where: str) -> None:

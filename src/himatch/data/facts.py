@@ -18,7 +18,8 @@ class Facts:
     """``rate`` in Hz, ``units`` by column, and the ``mappings``: files that say which column of a table holds what.
 
     ``clock`` is a column of times, by its name, that none of them names. A ``timed`` source has a time of its own, so
-    the rate of its task need not be its.
+    the rate of its task need not be its. ``continuous`` where somebody says that the actions are, whatever they look
+    like.
     """
 
     rate: float | None = None
@@ -26,6 +27,7 @@ class Facts:
     mappings: tuple[str, ...] = ()
     clock: str | None = None
     timed: bool = False
+    continuous: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -41,6 +43,7 @@ class Facts:
             tuple(map(str, mappings)) if isinstance(mappings, (list, tuple)) else (),
             clock if isinstance(clock, str) else None,
             stored.get("timed") is True,
+            stored.get("continuous") is True,
         )
 
 
@@ -61,8 +64,8 @@ def join_facts(parts: Sequence[Facts]) -> Facts:
                 )
     mappings = dict.fromkeys(name for part in parts for name in part.mappings)
     clock = next((part.clock for part in parts if part.clock is not None), None)
-    timed = any(part.timed for part in parts)
-    return Facts(rates[0] if rates else None, units, tuple(mappings), clock, timed)
+    timed, continuous = any(part.timed for part in parts), any(part.continuous for part in parts)
+    return Facts(rates[0] if rates else None, units, tuple(mappings), clock, timed, continuous)
 
 
 def stated_rate(attributes: Mapping[str, Any]) -> float | None:

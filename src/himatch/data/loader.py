@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.checks import align_columns, check_packed
+from himatch.data.checks import align_columns, check_choices, check_packed
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.extremes import holds_extremes
 from himatch.data.mapped import load_mapped
@@ -113,6 +113,7 @@ def _load(source: Source, options: LoadOptions, allocate: Allocate, scratch: Pat
     if scratch is not None and len(names) > 1:
         for i in range(len(names)):
             shutil.rmtree(scratch / f"part-{i}")
+    check_choices(packed, known, name)
     episodes = np.flatnonzero(np.concatenate(good))
     if options.drop_extremes:
         episodes = _without_extremes(TrajectoryDataset(packed, anonymous_task(packed), source=name, episodes=episodes))

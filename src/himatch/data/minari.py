@@ -144,7 +144,9 @@ def read_minari(folder: MinariFolder, task: Task | None, allocate: Allocate) -> 
     if not isinstance(total, int) or isinstance(total, bool) or total < 1:
         raise DataError(f"{where}: metadata does not say how many steps there are (total_steps)")
     packed = pack_checked(episodes, total, where, task, allocate)
-    return replace(packed, columns=_columns(folder, packed), facts=folder.facts)
+    stated = isinstance(folder.metadata.get("action_space"), str)  # a Box, or it would have been refused
+    facts = replace(folder.facts, continuous=stated or folder.facts.continuous)
+    return replace(packed, columns=_columns(folder, packed), facts=facts)
 
 
 def _columns(folder: MinariFolder, packed: Packed) -> dict[str, tuple[str, ...]]:

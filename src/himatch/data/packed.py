@@ -19,6 +19,7 @@ from himatch._runtime.files import entry, read_json, reading, writing
 from himatch._runtime.seals import SEAL, digest, sealed
 from himatch.data.alike import twin_numbers
 from himatch.data.facts import Facts, join_facts
+from himatch.data.near import Sketch, make_sketch
 from himatch.data.places import Places, join_places
 from himatch.errors import DataError
 from himatch.types import Array
@@ -113,6 +114,11 @@ class Packed:
     def twins(self) -> NDArray[np.int64]:
         """A number for every episode, ``(E,)``; those with the same observations and actions share one."""
         return twin_numbers(self)[0]
+
+    @cached_property
+    def sketch(self) -> Sketch:
+        """What tells most episodes apart that are not nearly the same."""
+        return make_sketch(self)
 
     def locate(self, row: int) -> tuple[int, int]:
         """Episode and step of a row."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.data.facts import SAME_RATE
-from himatch.data.wording import listed
+from himatch.data.wording import counted, listed
 from himatch.errors import note
 
 GAP = 1.5  # usual intervals, from which on rows are missing between two
@@ -42,9 +42,10 @@ def rate_of_steps(
         if given is None:
             rates = " and ".join(f"{1 / (one * seconds):.3g}" for one in _ends(others))
             note(
-                f"{where}: {len(others)} of {len(rows_of)} episodes ({listed(map(repr, others))}) were recorded at "
-                f"{rates} Hz, the others at {1 / (usual * seconds):.3g} Hz, so it has no control rate; resample them "
-                "to one, or state it for all of them (--columns.rate)"
+                f"{where}: {counted(len(others), 'episode')} ({listed(map(repr, others))}) "
+                f"{'was' if len(others) == 1 else 'were'} recorded at {rates} Hz, the others at "
+                f"{1 / (usual * seconds):.3g} Hz, so it has no control rate; resample them to one, or state it for all "
+                "of them (--columns.rate)"
             )
         return given
     if ((intervals > GAP * usual) | (intervals < usual / GAP)).mean() > IRREGULAR:
@@ -107,7 +108,7 @@ def note_gaps(step: NDArray[Any], rows_of: Mapping[str, Rows], unit: str | None,
     torn = [name for name, found in intervals.items() if (found > GAP * usual).any()]
     if torn and (everything > GAP * usual).mean() <= IRREGULAR:
         note(
-            f"{where}: rows are missing in {len(torn)} of {len(rows_of)} episodes ({listed(map(repr, torn))}): their "
-            f"step column has gaps, the longest {everything.max() / usual:.3g} times the usual interval; steps are "
+            f"{where}: rows are missing in {counted(len(torn), 'episode')} ({listed(map(repr, torn))}): the step "
+            f"column has gaps, the longest {everything.max() / usual:.3g} times the usual interval; steps are "
             "taken as equally long, so cut episodes there or fill the rows in"
         )

@@ -21,7 +21,7 @@ from himatch.data.packed import Allocate, Packed
 from himatch.data.pickles import read_pickle
 from himatch.data.problems import Problems
 from himatch.data.rates import note_other_rate
-from himatch.data.sources import locate, split_sources
+from himatch.data.sources import locate, split_sources, task_made_for
 from himatch.data.table_files import DataFrame, is_frame
 from himatch.data.tables import read_table
 from himatch.data.wording import listed
@@ -77,6 +77,15 @@ def source_files(source: Source) -> list[str | Path] | None:
     return None
 
 
+def may_name_columns(source: Source) -> bool:
+    """Whether columns may have names, which become features: those of tables, and of sets that himatch wrote."""
+    files = source_files(source)
+    if files is None:
+        return is_frame(source)
+    unnamed = (".hdf5", ".h5", ".npz", ".pkl", ".pickle")
+    return any(not str(one).lower().endswith(unnamed) and task_made_for(str(one)) is None for one in files)
+
+
 def source_name(source: Source) -> str:
     """What messages call a source."""
     if isinstance(source, (str, Path)):
@@ -90,13 +99,15 @@ def source_name(source: Source) -> str:
 def read_source(source: Source, options: LoadOptions, allocate: Allocate) -> SourceContent:
     """Read what is in memory, or one file or folder."""
     content = _read(source, options, allocate)
-    rate = (options.columns or {}).get("rate")
-    if rate is None:
+    facts, settings = content.packed.facts, options.columns or {}
+    said = {name: settings[name] for name in ("rate", "continuous") if settings.get(name) is not None}
+    if not said:
         return content
-    Columns().changed({"rate": rate}, "columns")
-    note_other_rate(float(rate), content.packed.facts.rate, "the source says", source_name(source))
-    facts = replace(content.packed.facts, rate=float(rate))
-    return replace(content, packed=replace(content.packed, facts=facts))
+    Columns().changed(said, "columns")
+    if "rate" in said:
+        note_other_rate(float(said["rate"]), facts.rate, "the source says", source_name(source))
+        said["rate"] = float(said["rate"])
+    return replace(content, packed=replace(content.packed, facts=replace(facts, **said)))
 
 
 def _read(source: Source, options: LoadOptions, allocate: Allocate) -> SourceContent:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from himatch.data.dataset import TrajectoryDataset
-from himatch.data.twins import leaks, listed_pairs
+from himatch.data.twins import leaks, listed_pairs, near_leaks
+from himatch.data.wording import counted
 from himatch.errors import DataError, note
 
 PER_GROUP, A_TENTH = 5, 0.1  # what the paper's split and a random one hold out
+COPIES, NEARLY = "copies", "nearly copies (rounded, with noise, or a few steps cut off)"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Split:
     held_out_index: NDArray[np.int64]
     name: str | None = None
     """What :func:`named_split` calls it; none for one of your own."""
+    made: bool = False
+    """Whether himatch made it, and so has left nearly equal episodes out already."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", tuple(self.groups))
@@ -45,12 +49,10 @@ class Split:
                 f"{trained_on.sum()} of {len(trained_on)} held-out episodes are in train too, the first of them "
                 f"held_out[{trained_on.argmax()}]; take them out of train"
             )
-        pairs = leaks(self.train, self.held_out)
-        if pairs:
-            raise DataError(
-                f"{len(pairs)} training episodes are copies of held-out ones, the first of them train[{pairs[0][0]}] "
-                f"of held_out[{pairs[0][1]}]; take them out of train"
-            )
+        if pairs := leaks(self.train, self.held_out):
+            raise DataError(_take_out(pairs, COPIES))
+        if not self.made and (pairs := near_leaks(self.train, self.held_out)):
+            note(_take_out(pairs, NEARLY))
 
     def __iter__(self) -> Iterator[TrajectoryDataset]:
         yield self.train
@@ -149,14 +151,53 @@ def _split(
 ) -> Split:
     chosen = np.asarray(held_out, dtype=np.int64)
     rest = np.setdiff1d(np.arange(len(dataset)), chosen) if train is None else np.asarray(train, dtype=np.int64)
-    pairs = leaks(dataset[rest], dataset[chosen]) if len(chosen) else []
-    if pairs:
-        named = listed_pairs(pairs, dataset[rest], dataset[chosen])
-        if len(pairs) == len(rest):
-            raise DataError(f"all training episodes are copies of held-out ones ({named}); nothing is left to train on")
-        note(
-            f"{dataset.source}: {len(pairs)} episodes are copies of held-out ones and left out of training: the same "
-            f"are {named}"
+    rest = _without_copies(dataset, before := rest, chosen, "held-out ones", dataset.episode_name)
+    if len(before) and not len(rest):
+        named = listed_pairs(
+            [(int(before[i]), int(chosen[j])) for i, j in leaks(dataset[before], dataset[chosen])], dataset.episode_name
         )
-        rest = np.delete(rest, [i for i, _ in pairs])
-    return Split(dataset[rest], dataset[chosen], groups, rest, chosen, name)
+        raise DataError(f"all training episodes are copies of held-out ones ({named}); nothing is left to train on")
+    return Split(dataset[rest], dataset[chosen], groups, rest, chosen, name, made=True)
+
+
+def set_aside(split: Split, count: int) -> tuple[TrajectoryDataset, TrajectoryDataset]:
+    """What is left of the training episodes without ``count`` random ones, which validate, and these."""
+    everything, numbers = split.train, split.train_index
+    chosen = np.sort(np.random.default_rng(0).permutation(len(everything))[:count])
+    rest = np.setdiff1d(np.arange(len(everything)), chosen)
+
+    def name(i: int) -> str:  # as the dataset that was split counts it
+        return everything.packed.places.episode(int(everything.packed_episodes[i]), int(numbers[i]))
+
+    rest = _without_copies(everything, rest, chosen, "validation episodes", name)
+    return (everything[rest], everything[chosen]) if len(rest) else (everything, everything[:0])
+
+
+def _without_copies(
+    dataset: TrajectoryDataset,
+    rest: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    called: str,
+    name: Callable[[int], str],
+) -> NDArray[np.int64]:
+    """The ``rest`` without copies of the ``chosen`` episodes; a note says which."""
+    for find, kind in ((leaks, COPIES), (near_leaks, NEARLY)):
+        pairs = [(int(rest[i]), int(chosen[j])) for i, j in find(dataset[rest], dataset[chosen])]
+        if not pairs:
+            continue
+        named = listed_pairs(pairs, name)
+        if len(pairs) < len(rest):
+            are = f"{counted(len(pairs), 'episode')} {'is' if len(pairs) == 1 else 'are'}"
+            note(f"{dataset.source}: {are} {kind} of {called} and left out of training: the same are {named}")
+        elif kind == NEARLY:  # which is no more than suspicious
+            note(f"{dataset.source}: all training episodes are {kind} of {called}: the same are {named}")
+            continue
+        rest = np.setdiff1d(rest, [i for i, _ in pairs])
+    return rest
+
+
+def _take_out(pairs: Sequence[tuple[int, int]], kind: str) -> str:
+    """That a split of one's own has such on both sides."""
+    are = f"{counted(len(pairs), 'training episode')} {'is' if len(pairs) == 1 else 'are'}"
+    i, j = pairs[0]
+    return f"{are} {kind} of held-out ones, the first of them train[{i}] of held_out[{j}]; take them out of train"

@@ -21,11 +21,10 @@ from himatch.data.rates import holds_times, note_gaps, rate_of_steps
 from himatch.data.row_order import Rows, order_rows
 from himatch.data.table_files import DataFrame, StepTable, open_table
 from himatch.data.wording import listed
-from himatch.errors import DataError, note
+from himatch.errors import DataError
 from himatch.tasks import Task
 
 CLOCKS = ("time", "t", "timestamp", "tick")
-MOST_CHOICES, FEWEST_ROWS = 10, 100  # whole numbers that look like choices, over at least so many rows
 
 
 def read_table(
@@ -39,8 +38,6 @@ def read_table(
     mapping = Columns.beside(source) if isinstance(source, Path) else Columns()
     mapping = mapping.changed(columns or {}, f"columns of {table.where}")
     steps = _read_steps(table, mapping)
-    if task is None or task.action_low is None:  # a range is that of numbers, not of choices
-        _check_choices(steps, mapping, table.where)
     whole = np.full(len(steps.actions), source.stem if isinstance(source, Path) else "0")
     problems = Problems()
     rows_of = order_rows(steps.roles.get("episode", whole), steps.roles.get("step"), steps.content, table, problems)
@@ -61,7 +58,7 @@ def read_table(
     return replace(
         packed,
         columns=called,
-        facts=Facts(rate, units, (mapping.path,) if mapping.path else (), steps.clock, timed),
+        facts=Facts(rate, units, (mapping.path,) if mapping.path else (), steps.clock, timed, mapping.continuous),
         places=Places(tuple(rows_of), np.concatenate(list(rows_of.values())), ((0, path),)),
     ), problems
 
@@ -118,31 +115,6 @@ def _unused_clock(names: list[str], found: Mapping[str, list[int]]) -> str | Non
     used = {i for several in found.values() for i in several}
     clocks = [name for i, name in enumerate(names) if i not in used and name.lower() in CLOCKS]
     return clocks[0] if clocks and "step" not in found else None
-
-
-def _check_choices(steps: _Steps, mapping: Columns, where: str) -> None:
-    """Refuse actions that are numbers of choices, which a policy of himatch would average."""
-    if mapping.continuous or len(steps.actions) < FEWEST_ROWS:
-        return
-    names = steps.names["actions"]
-    chosen = [name for name, column in zip(names, steps.actions.T, strict=True) if _looks_chosen(column)]
-    say = "say so where they are continuous (--columns.continuous, columns={'continuous': True})"
-    if len(chosen) == len(names):
-        raise DataError(
-            f"{where}: the actions ({listed(chosen)}) hold a few whole numbers only, as discrete ones do, which "
-            f"himatch does not support yet; {say}"
-        )
-    if chosen:
-        note(
-            f"{where}: {listed(chosen)} among the actions hold a few whole numbers only; they are predicted as "
-            f"continuous numbers; {say}"
-        )
-
-
-def _looks_chosen(column: NDArray[np.float64]) -> bool:
-    if not (np.isfinite(column).all() and (column == np.round(column)).all()):
-        return False
-    return 2 <= len(np.unique(column)) <= MOST_CHOICES
 
 
 def _find_wrong_cells(steps: _Steps, rows_of: Mapping[str, Rows], table: StepTable, problems: Problems) -> None:

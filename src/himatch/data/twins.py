@@ -1,11 +1,14 @@
-"""Episodes that are there twice: in joined sources, in copies, in what is trained on and what is held out."""
+"""Episodes that are there twice, or nearly: in joined sources, in what is trained on and what is held out."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from himatch.data.alike import twin_numbers
+from himatch.data.near import Part, near_pairs
 from himatch.data.selection import Selection
 
 Numbers = NDArray[np.int64]
@@ -27,13 +30,17 @@ def leaks(train: Selection, held_out: Selection) -> list[tuple[int, int]]:
     return [(i, first[number]) for i, number in enumerate(trained.tolist()) if number in first]
 
 
+def near_leaks(train: Selection, held_out: Selection) -> list[tuple[int, int]]:
+    """Training episodes that are nearly the same as a held-out one, exact copies among them, each with the first."""
+    return near_pairs(Part(train.packed, train.packed_episodes), Part(held_out.packed, held_out.packed_episodes))
+
+
 def copies(dataset: Selection) -> list[tuple[int, int]]:
     """Episodes that are the same as an earlier one, each with the first such."""
     first: dict[int, int] = {}
     return [(i, first[n]) for i, n in enumerate(numbers_of(dataset).tolist()) if first.setdefault(n, i) != i]
 
 
-def listed_pairs(pairs: list[tuple[int, int]], one: Selection, other: Selection, most: int = 3) -> str:
+def listed_pairs(pairs: Sequence[tuple[int, int]], name: Callable[[int], str], most: int = 3) -> str:
     """Some pairs of episodes, for a message."""
-    shown = [f"{one.episode_name(i)} as {other.episode_name(j)}" for i, j in pairs[:most]]
-    return ", ".join(shown) + (", ..." if len(pairs) > most else "")
+    return ", ".join(f"{name(i)} as {name(j)}" for i, j in pairs[:most]) + ", ..." * (len(pairs) > most)

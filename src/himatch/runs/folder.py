@@ -6,7 +6,7 @@
                              size and SHA-256 of the files that do not change, and its own
     normalizers.safetensors  the maps from raw numbers to what the networks see
     episodes.safetensors     training episodes as values, totals and last values of the matched feature
-    fingerprint.safetensors  a stretch of a training episode and the values of the features on it
+    fingerprint.safetensors  some training steps and the values of the features on them
     held_out/                held-out episodes, a Minari folder
     seed-0/last.safetensors  weights; best.safetensors are those of the lowest validation loss
     seed-0/metrics.jsonl     losses over time
@@ -209,11 +209,11 @@ class RunFolder:
         write_tensors(self.path / _EPISODES, tensors)
 
     def fingerprint(self) -> dict[str, Tensor] | None:
-        """What features were on a stretch of an episode (:mod:`himatch.runs.fingerprint`), where that is kept."""
+        """What features were on some training steps (:mod:`himatch.runs.fingerprint`), where that is kept."""
         return read_tensors(self._check(_FINGERPRINT)) if _FINGERPRINT in self._content()["files"] else None
 
     def write_fingerprint(self, tensors: dict[str, Tensor]) -> None:
-        """Keep what features are on a stretch of an episode."""
+        """Keep what features are on some training steps."""
         write_tensors(self.path / _FINGERPRINT, tensors)
 
     def training_state(self) -> dict[str, Tensor] | None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from himatch.data import TrajectoryDataset
+from himatch.data.facts import Facts
 from himatch.errors import DataError, TargetError, TaskError, one_line
 from himatch.methods import METHODS, Agent, Method, method_from_spec
 from himatch.methods.batch import Dims
@@ -152,7 +153,8 @@ class Run:
 
     def target(self, target: TargetLike) -> Target:
         """Whatever can be one, as a target; in expressions ``heldout(i)`` is a held-out episode of the run."""
-        return as_target(target, self.task, self._held_out_target, self.description["data"].get("columns"))
+        columns = self.description["data"].get("columns")
+        return as_target(target, self.task, self._held_out_target, columns, Facts(self.rate, self.units))
 
     def _held_out_target(self, number: int) -> Target:
         count = 0 if self.held_out is None else len(self.held_out)

@@ -21,7 +21,8 @@ import numpy as np
 
 from himatch.data import TrajectoryDataset, load_dataset
 from himatch.data.checks import align_columns
-from himatch.errors import DataError, ExpressionError, HimatchError, HimatchWarning, TargetError
+from himatch.data.facts import SAME_RATE, Facts
+from himatch.errors import DataError, ExpressionError, HimatchError, HimatchWarning, TargetError, note
 from himatch.targets.distribution import Component, Distribution, Shape, number
 from himatch.targets.target import Demonstration, Drawn, Goal, Patched, Return, Samples, Shifted, Synthetic, Target
 from himatch.tasks import Task
@@ -31,7 +32,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _DEEPEST = 40
 
 Content = TypeVar("Content")
-_OF_OTHERS = (r"(?s).* episodes .* left out, as requested", r".* episodes are longer than the ")
+_OF_OTHERS = (r"(?s).* left out, as requested", r".* episodes are longer than the ")
 """Notes on a file of which one episode is taken."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 
@@ -44,14 +45,19 @@ ColumnNames = Mapping[str, Sequence[str]]
 
 
 def parse_target(
-    text: str, task: Task | str | None = None, held_out: HeldOut | None = None, columns: ColumnNames | None = None
+    text: str,
+    task: Task | str | None = None,
+    held_out: HeldOut | None = None,
+    columns: ColumnNames | None = None,
+    facts: Facts | None = None,
 ) -> Target:
     """The target that an expression describes; mistakes are reported with the character they stand at.
 
     ``task`` is used to read the files that ``demo(PATH, EPISODE)`` names, and of their columns those that a run calls
-    so, ``columns``, in this order; ``held_out`` is used to look up ``heldout(EPISODE)`` of a run.
+    so, ``columns``, in this order; files in other units than its ``facts`` say are refused, and another rate is noted.
+    ``held_out`` is used to look up ``heldout(EPISODE)`` of a run.
     """
-    parser = _Parser(text, task, held_out, columns)
+    parser = _Parser(text, task, held_out, columns, facts or Facts())
     target = _as_target(parser.expression())
     parser.skip_space()
     if parser.position < len(text):
@@ -70,9 +76,14 @@ class _Parser:
     """Recursive descent; ``position`` is the next character to read."""
 
     def __init__(
-        self, text: str, task: Task | str | None, held_out: HeldOut | None, columns: ColumnNames | None
+        self,
+        text: str,
+        task: Task | str | None,
+        held_out: HeldOut | None,
+        columns: ColumnNames | None,
+        facts: Facts,
     ) -> None:
-        self.text, self.task, self.held_out, self.columns = text, task, held_out, columns
+        self.text, self.task, self.held_out, self.columns, self.facts = text, task, held_out, columns, facts
         self.position = self.depth = 0
         self.arguments: list[int] = []  # where those of the innermost function begin
 
@@ -275,7 +286,7 @@ class _Parser:
         path = self.path()
         called = self.path("expected the name or the number of an episode") if self.accept(",") else None
         wanted = {name: list(names) for name, names in (self.columns or {}).items() if names}
-        dataset, healthy = self.opened(path, lambda path: _demonstrations(path, self.task, wanted))
+        dataset, healthy = self.opened(path, lambda path: _demonstrations(path, self.task, wanted, self.facts))
         number = _episode(dataset, path, called)
         if number not in healthy:
             raise TargetError(
@@ -293,7 +304,7 @@ class _Parser:
 
 
 def _demonstrations(
-    path: str, task: Task | str | None, wanted: dict[str, list[str]]
+    path: str, task: Task | str | None, wanted: dict[str, list[str]], facts: Facts
 ) -> tuple[TrajectoryDataset, list[int]]:
     """What a file holds, with its columns, where they have names, in the order of those of the run.
 
@@ -309,6 +320,14 @@ def _demonstrations(
     except DataError as reason:
         run = "; ".join(f"{name} {', '.join(names)}" for name, names in wanted.items())
         raise DataError(f"{reason} (the run's columns are {run})" if wanted else str(reason)) from reason
+    units, rate = facts.units, facts.rate
+    if differing := [f"{n} in {u}, not {units[n]}" for n, u in dataset.units.items() if units.get(n, u) != u]:
+        raise DataError(f"{path} measures {'; '.join(differing)} as the run does; convert it")
+    if rate and dataset.rate and abs(dataset.rate / rate - 1.0) > SAME_RATE:
+        note(
+            f"{path} was recorded at {dataset.rate:.4g} Hz, the data of the run at {rate:.4g} Hz; a policy counts "
+            "steps, so resample to the rate of the run"
+        )
     return TrajectoryDataset(packed, dataset.task, source=dataset.source), dataset.packed_episodes.tolist()
 
 

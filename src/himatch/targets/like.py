@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from himatch.data.facts import Facts
 from himatch.errors import TargetError
 from himatch.targets.expression import ColumnNames, HeldOut, parse_target
 from himatch.targets.target import Demonstration, Samples, Target
@@ -20,12 +21,13 @@ def as_target(
     task: Task | str | None = None,
     held_out: HeldOut | None = None,
     columns: ColumnNames | None = None,
+    facts: Facts | None = None,
 ) -> Target:
     """Whatever a user hands over as a target: an expression, an episode, samples, or a target already."""
     if isinstance(target, Target):
         return target
     if isinstance(target, str):
-        return parse_target(target, task, held_out, columns)
+        return parse_target(target, task, held_out, columns, facts)
     if isinstance(target, Trajectory):
         return demo(target)
     try:

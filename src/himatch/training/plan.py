@@ -16,8 +16,9 @@ import torch
 
 from himatch._runtime.devices import find_device
 from himatch._runtime.settings import whole
-from himatch.data import Split, TrajectoryDataset, check_split, random_split
+from himatch.data import Split, TrajectoryDataset, check_split
 from himatch.data.packed import mapped_array
+from himatch.data.split import set_aside
 from himatch.errors import DataError, HimatchError, note
 from himatch.methods import Method, check_method, method_spec
 from himatch.methods.base import Stage
@@ -228,6 +229,7 @@ def make_plan(
     trackers: str | Sequence[str] = (),
     split: str | None = None,
     task: str | Task | None = None,
+    more_features: bool = False,
     bin_range: BinRange = "usual",
     start: str | Path | None = None,
     start_weights: Weights = "last",
@@ -236,8 +238,9 @@ def make_plan(
 ) -> Plan:
     """Plan a training. Settings that cannot be are refused before ``read`` is called for the data.
 
-    ``split`` and ``task`` are only checked here: what they say is in what ``read`` returns. With ``start`` the model is
-    that run's, and the preset is one of training alone.
+    ``split`` and ``task`` are only checked here: what they say is in what ``read`` returns. With ``more_features`` the
+    data may name features that the task does not, by its columns. With ``start`` the model is that run's, and the
+    preset is one of training alone.
     """
     check_method(method)
     folder = RunFolder(out)
@@ -256,7 +259,9 @@ def make_plan(
     if split is not None:
         check_split(split)
     if task is not None:
-        method.statistic(get_task(task))  # which refuses a feature that the task does not have
+        known = get_task(task)
+        if not more_features:
+            method.statistic(known)  # which refuses a feature that the task does not have
     if started is not None and not folder.begun:
         started.check(method, model, numbers)
     folder.check_free(resume=resume)
@@ -302,7 +307,7 @@ def _with_data(
     trained_on, validation = everything, everything[:0]
     chosen = min(VALIDATION_EPISODES, len(everything) // 20)
     if chosen:
-        trained_on, validation = random_split(everything, chosen / len(everything))
+        trained_on, validation = set_aside(split, chosen)
     horizon = max(everything.task.horizon, int(everything.lengths.max())) if start is None else start.horizon
     z = statistic.width_on(everything[0])
     dims = Dims(everything.observation_width, everything.action_width, z, horizon)

@@ -159,7 +159,7 @@ def _remarks(dataset: TrajectoryDataset, reports: list[FeatureReport]) -> list[s
     if twice := copies(dataset):
         remarks.append(
             f"{len(twice)} of {len(dataset)} episodes are copies of others; the same are "
-            f"{listed_pairs(twice, dataset, dataset)}"
+            f"{listed_pairs(twice, dataset.episode_name)}"
         )
     remarks += [
         f"feature {report.name} is constant; it cannot tell behaviours apart"
