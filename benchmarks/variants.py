@@ -52,6 +52,8 @@ class Switches(SequenceMethod):
     """Actions that every step predicts, its own and those that follow; the first is played."""
     uses_time: bool = True
     """Whether the step's number is embedded."""
+    beta: float = 0.0
+    """The likelihood of a squashed Gaussian is weighted by its own variance to this power (Seitzer et al. 2022)."""
     dropped: float = 0.0
     """How many windows are trained without z, so that its effect can be enlarged (classifier-free guidance)."""
 
@@ -204,7 +206,9 @@ class Variant(PolicyNetwork):
             return super().loss(outputs, actions)
         outputs = outputs.float()
         if self.form == "squashed":
-            return -log_likelihood(*gaussian(outputs), actions).mean(-1)
+            mean, log_std = gaussian(outputs)
+            weight = (2.0 * self.switches.beta * log_std.detach()).exp()
+            return -(weight * log_likelihood(mean, log_std, actions)).mean(-1)
         if self.form == "categorical":
             place = ((actions + 1.0) * (CELLS / 2)).long().clamp(0, CELLS - 1)
             logs = outputs.unflatten(-1, (self.act, CELLS)).log_softmax(-1)
