@@ -69,6 +69,9 @@ def test_a_run_becomes_a_model(trained: Path, run: Run, tmp_path: Path) -> None:
     last = reference.values[ends[-1] - reference.lengths[-1] :]
     np.testing.assert_allclose(thinned.episode(4), last, rtol=1e-3)  # the last one stays, with its own steps
     assert thinned.lengths.sum() == len(thinned.values)
+    usual = {label.name: label.target for label in model.show().labels}  # of held-out episodes, which stay behind
+    assert usual.keys() == {"expert", "medium"}
+    assert all(target is not None and model.target(target) for target in usual.values())
     card = read_card(out)
     content = json.loads((out / "evaluation.json").read_text())
     assert card.w1["total"] == pytest.approx(np.mean([target["w1"] for target in content["targets"]]))

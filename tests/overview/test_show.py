@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import Run, assert_refused
+from scipy.stats import wasserstein_distance
 
 import himatch as hm
 from himatch.overview import Overview
@@ -66,7 +67,7 @@ def test_what_the_data_covers_is_in_numbers(hopper: hm.TrajectoryDataset, tmp_pa
     assert covered.quantiles["25"] == pytest.approx(np.quantile(values, 0.25), rel=1e-5)
     assert sum(covered.histogram) == pytest.approx(1.0)
     assert shown.conditionings.keys() == {"nominal", "remaining", "planned"}
-    assert {suggestion.what for suggestion in shown.targets} >= {"slow", "middle", "fast", "slow, then fast"}
+    assert {suggestion.what for suggestion in shown.targets} >= {"low", "high", "low, then high"}
     assert all(suggestion.mixture is not None for suggestion in shown.targets)
 
 
@@ -88,9 +89,65 @@ def test_labels_come_with_a_target_each(hopper: hm.TrajectoryDataset, tmp_path: 
         ("walk", 10, "training"),
         ("hop", 10, "training"),
     ]
-    middle = np.median(named[1].observations[:, 5])
-    assert shown.labels[1].target is not None
-    assert shown.labels[1].target.startswith(f"normal({middle:.3g},")
+    for label, target in zip(("walk", "hop"), (label.target for label in shown.labels), strict=True):
+        own = [e.observations[:, 5] for e in named if e.label == label]
+        distances = [wasserstein_distance(one, np.concatenate(own)) for one in own]
+        near = [float(f"{np.median(own[i]):.3g}") for i in np.argsort(distances)[:3]]  # bins are coarse
+        assert target is not None
+        assert float(target.removeprefix("normal(").split(",")[0]) in near
+
+
+def level(value: float, label: str | None = None, steps: int = 50) -> hm.Trajectory:
+    """An episode whose first number stays about one value."""
+    rng = np.random.default_rng(int(1000 * value))
+    seen = np.stack([rng.normal(value, 0.1, steps), rng.normal(size=steps)], axis=1).astype(np.float32)
+    return hm.Trajectory(seen, rng.normal(size=(steps, 1)).astype(np.float32), label=label)
+
+
+LEVEL = hm.Task("level", 50, features={"height": 0})
+
+
+def test_the_target_of_a_label_is_not_its_first_episode(tmp_path: Path) -> None:
+    """The first of each is a stray one."""
+    kinds = {"calm": [9.0, *np.linspace(1.0, 1.2, 9)], "wild": [0.0, *np.linspace(5.0, 5.2, 9)]}
+    episodes = [level(value, label) for label, values in kinds.items() for value in values]
+    shown = hm.train(hm.CDT("height"), hm.load_dataset(episodes, LEVEL), out=tmp_path / "cdt", **TINY).show()
+    found = [float((label.target or "").removeprefix("normal(").split(",")[0]) for label in shown.labels]
+    assert found == pytest.approx([1.1, 5.1], abs=0.1)
+    shown = hm.train(hm.GoalDT("height"), hm.load_dataset(episodes, LEVEL), out=tmp_path / "goal", **TINY).show()
+    found = [float((label.target or "").removeprefix("goal(").removesuffix(")")) for label in shown.labels]
+    assert found == pytest.approx([1.1, 5.1], abs=0.15)
+
+
+def test_the_middle_is_that_of_the_values(tmp_path: Path) -> None:
+    """Of two kinds of episodes the median one is of the commoner kind; the median of all values lies between."""
+    episodes = [level(value) for value in (*np.linspace(3.9, 4.1, 9), 5.5, *np.linspace(10.9, 11.1, 12))]
+    episodes += [level(value, steps=25) for value in np.linspace(3.5, 3.7, 7)]
+    data = hm.load_dataset(episodes, LEVEL)
+    shown = hm.train(hm.CDT("height"), data, out=tmp_path / "run", **TINY).show()
+    middle = next(suggestion.target for suggestion in shown.targets if suggestion.what == "middle")
+    assert float(middle.removeprefix("normal(").split(",")[0]) == pytest.approx(5.5, abs=0.1)
+
+
+def test_where_nothing_lies_in_the_middle_there_is_no_such_target(tmp_path: Path) -> None:
+    data = hm.load_dataset([level(value) for value in (*np.linspace(3.9, 4.1, 9), *np.linspace(10.9, 11.1, 8))], LEVEL)
+    shown = hm.train(hm.CDT("height"), data, out=tmp_path / "run", **TINY).show()
+    assert [suggestion.what for suggestion in shown.targets] == ["low", "high", "low, then high", "mostly low"]
+
+
+def test_suggestions_do_not_take_the_names_of_labels(tmp_path: Path) -> None:
+    episodes = [level(value, "high" if value < 2 else "low") for value in np.linspace(1.0, 3.0, 12)]
+    shown = hm.train(hm.CDT("height"), hm.load_dataset(episodes, LEVEL), out=tmp_path / "run", **TINY).show()
+    assert {label.name for label in shown.labels} == {"high", "low"}
+    assert not {label.name for label in shown.labels} & {suggestion.what for suggestion in shown.targets}
+
+
+def test_the_held_out_episode_of_a_group_is_a_typical_one(tmp_path: Path) -> None:
+    held = [level(value, "out") for value in (9.0, 2.0, 5.0, 5.1, 5.2)]
+    data = hm.load_dataset([*(level(value, "in") for value in np.linspace(1.0, 8.9, 12)), *held], LEVEL)
+    shown = hm.train(hm.CDT("height"), data, split="label:out", out=tmp_path / "run", **TINY).show()
+    (suggested,) = (s.target for s in shown.targets if s.what.startswith("held-out"))
+    assert suggested in {"heldout(2)", "heldout(3)", "heldout(4)"}
 
 
 def test_the_command_shows_a_bundled_model(run: Run) -> None:

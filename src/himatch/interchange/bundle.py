@@ -16,6 +16,8 @@ from himatch.policy import Policy, load
 from himatch.rehearsal.temperature import Progress, part_of
 from himatch.runs.folder import RunFolder
 from himatch.runs.references import thin_references
+from himatch.targets import EpisodeReference
+from himatch.targets.reference import usual_of_labels
 
 KEPT = 200
 
@@ -63,6 +65,10 @@ def bundle(
         thin_references(source, folder, kept)
         if description["task"]["functions"] and (fingerprint := source.fingerprint()) is not None:
             folder.write_fingerprint(fingerprint)
+        if policy.held_out is not None and policy.statistic.matched is not None:
+            frame = policy.reference().frame  # held-out episodes stay behind, what they usually do does not
+            held_out = EpisodeReference.of(policy.held_out, frame.feature, frame.bins, frame.horizon)
+            description["split"] = {**description["split"], "usual": usual_of_labels(held_out, policy.groups)}
         folder.write_description({**description, "seeds": [choice.seed], "bundled": facts})
         if scores := source.scores():
             place = policy.seeds.index(choice.seed)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from himatch.overview.content import Content
-from himatch.overview.text import column, sensitivity, what
+from himatch.overview.text import column, mixture_of, sensitivity, what
 from himatch.viz.svg import bars
 
 
@@ -32,7 +32,7 @@ def as_html(shown: Content) -> str:
         ]
         for target in shown.targets
     ]
-    parts.append(_table(rows, ["target", "expression", "outside the data", "episode mixture W1"]))
+    parts.append(_table(rows, ["target", "expression", "outside the data", mixture_of(shown)]))
     parts.append(_table([[name, words] for name, words in shown.conditionings.items()], ["conditioning", ""]))
     for name, columns in (("observations", shown.observations), ("actions", shown.actions)):
         parts.append(f"<small>{name}: {escape(', '.join(map(column, columns)))}</small><br>")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from himatch.types import Array
 
 Parse = Callable[[str], Target]
 
-LEVELS = {"slow": 0.05, "middle": 0.5, "fast": 0.95}  # of the episodes' mean values
+ENDS = (0.05, 0.95)  # of the episodes' mean values
+APART = 0.05  # of the feature's spread: targets that are nearer are the same
 TOTALS = {"low": 0.1, "middle": 0.5, "high": 0.9, "best seen": 1.0}
 LASTED = 0.25  # of the longest episode: shorter ones fell at once, and are nothing to ask for
 MOST_NUMBERS = 3  # dimensions of a feature that people write down
@@ -24,7 +26,7 @@ MIXED = 200  # episodes that mixtures are sought among, spread over the data; mo
 
 
 def suggestions(run: Run, reference: EpisodeReference, parse: Parse) -> list[Suggestion]:
-    """Four to six targets that suit the method, each with what the data covers of it."""
+    """A few targets that suit the method, each with what the data covers of it."""
     thin = thinned(reference, MIXED)
     found: dict[str, Suggestion] = {}
     for what, expression in _expressions(run, reference):
@@ -39,34 +41,45 @@ def _expressions(run: Run, reference: EpisodeReference) -> Iterator[tuple[str, s
     method = run.method
     if run.statistic.matched is not None and not method.imitates and writable:
         whole = {"return": reference.totals, "goal": reference.finals}.get(method.matches)
-        yield from _modes(reference) if whole is None else _values(method.matches, whole)
+        yield from _modes(reference, _taken(run)) if whole is None else _values(method.matches, whole)
     if run.held_out is None:
         if method.imitates:
             yield "a demonstration", f"demo({run.description['data']['source']},0)"
         return
-    for group in dict.fromkeys(run.groups):  # the first of each, at most three
-        place = _sound(run, reference, [i for i, name in enumerate(run.groups) if name == group])
-        yield f"held-out episode ({group})", f"heldout({place})"
-        if not method.imitates or place >= 2 * len(run.groups) // 3:
-            return
+    for group in list(dict.fromkeys(run.groups))[: 3 if method.imitates else 1]:
+        yield f"held-out episode ({group})", f"heldout({typical_held_out(run, reference, group)})"
 
 
-def _sound(run: Run, reference: EpisodeReference, places: Sequence[int]) -> int:
-    """The first of some held-out episodes that stays where training episodes were; a bad reading does not."""
+def typical_held_out(run: Run, reference: EpisodeReference, group: str) -> int:
+    """The held-out episode nearest to all of its group together, in W1 on the bins.
+
+    One that stays where training episodes were, if any does: a bad reading does not.
+    """
     assert run.held_out is not None
-    bins, feature = reference.frame.bins, reference.frame.feature
-    for place in places:
-        cells = bins.cells(feature(run.held_out[place]))
-        if ((cells >= -1) & (cells <= bins.count)).all():
-            return place
-    return places[0]
+    bins, feature, held_out = reference.frame.bins, reference.frame.feature, run.held_out
+    places = [place for place, name in enumerate(run.groups) if name == group]
+    cells = [bins.cells(feature(held_out[place])) for place in places]
+    sound = [p for p, at in zip(places, cells, strict=True) if ((at >= -1) & (at <= bins.count)).all()] or places
+    group_of = EpisodeReference.of([held_out[p] for p in sound], feature, bins, reference.frame.horizon, fenced=False)
+    return sound[group_of.typical(np.arange(len(sound)))]
 
 
-def _modes(reference: EpisodeReference) -> Iterator[tuple[str, str]]:
-    """What slow, middling and fast episodes do, and both ends in turn."""
-    names = list(LEVELS) if reference.frame.bins.dimensions == 1 else ["low", "middle", "high"]
-    found = [gaussian(reference.episode(episode), reference) for episode in _at_levels(reference)]
-    yield from zip(names, map(_joined, found), strict=True)
+def _taken(run: Run) -> set[str]:
+    """Names that mean something else here: the user's own labels, and groups of held-out episodes."""
+    return {*(run.description["data"].get("labels") or {}), *run.groups}
+
+
+def _modes(reference: EpisodeReference, taken: Collection[str]) -> Iterator[tuple[str, str]]:
+    """What episodes with low, middling and high values do, and both ends in turn."""
+    plain = ("low", "middle", "high")
+    names = [f"{name} (of all)" for name in plain] if set(plain) & set(taken) else list(plain)
+    episodes = [reference.episode(number) for number in _at_levels(reference)]
+    found = [gaussian(values, reference) for values in episodes]
+    centres = np.stack([np.median(values, axis=0) for values in episodes])
+    apart = (np.abs(centres - centres[1]) / reference.spread).max(axis=1)
+    for place, (name, parts) in enumerate(zip(names, found, strict=True)):
+        if place != 1 or min(apart[0], apart[2]) >= APART:  # of two kinds of episodes none is in the middle
+            yield name, _joined(parts)
     if found[0] != found[-1]:
         both = [f"0.5*{low}+0.5*{high}" for low, high in zip(found[0], found[-1], strict=True)]
         yield f"{names[0]}, then {names[-1]}", _joined(both)
@@ -75,12 +88,20 @@ def _modes(reference: EpisodeReference) -> Iterator[tuple[str, str]]:
 
 
 def _at_levels(reference: EpisodeReference) -> list[int]:
-    """Episodes at the quantiles of the mean value, among those that lasted if there are enough."""
+    """Episodes at both ends of the mean value and one in the middle, among those that lasted if there are enough.
+
+    In the middle of all steps, not of all episodes: where these are of two kinds, the median episode is one of a kind.
+    It is the one nearest in W1 to the median of all values.
+    """
     lasted = np.flatnonzero(reference.lengths >= LASTED * reference.lengths.max())
-    chosen = lasted if len(lasted) >= len(LEVELS) else np.arange(len(reference.lengths))
+    chosen = lasted if len(lasted) >= len(ENDS) + 1 else np.arange(len(reference.lengths))
     means = (reference.totals / reference.lengths[:, None] / reference.spread).sum(axis=1)[chosen]
     order = chosen[np.argsort(means, kind="stable")]
-    return [int(order[round(level * (len(order) - 1))]) for level in LEVELS.values()]
+    low, high = (int(order[round(level * (len(order) - 1))]) for level in ENDS)
+    centre = np.median(reference.values, axis=0).astype(np.float64)
+    away = np.abs(reference.frame.bins.centers - centre[:, None]) / reference.spread[:, None]
+    distances = np.einsum("edb,db->e", reference.histograms[chosen], away)
+    return [low, int(chosen[np.argmin(distances)]), high]
 
 
 def gaussian(values: Array, reference: EpisodeReference) -> list[str]:
@@ -88,7 +109,11 @@ def gaussian(values: Array, reference: EpisodeReference) -> list[str]:
 
     An episode begins at rest, so its mean and deviation are not what it settled at.
     """
-    low, middle, high = np.quantile(values.astype(np.float64), (0.25, 0.5, 0.75), axis=0)
+    return _gaussian(np.quantile(values.astype(np.float64), (0.25, 0.5, 0.75), axis=0), reference)
+
+
+def _gaussian(quartiles: Array64, reference: EpisodeReference) -> list[str]:
+    low, middle, high = quartiles
     least = reference.frame.bins.widths / 4  # a feature that stood still is still a target
     ends = reference.values.min(axis=0), reference.values.max(axis=0)
     room = np.minimum(middle - ends[0], ends[1] - middle) / 2.5
@@ -149,16 +174,29 @@ def thinned(reference: EpisodeReference, kept: int) -> EpisodeReference:
 
 
 def labels(run: Run, reference: EpisodeReference) -> list[Label]:
-    """Labels of the training episodes with a target like one of each; where there are none, groups held out."""
+    """Labels of training episodes with a target like a typical one of each; where there are none, groups held out."""
     known = run.description["data"].get("labels") or {}
-    whole = len(reference.lengths) == run.description["data"].get("episodes")  # a bundled run keeps a part of them
-    writable = whole and reference.frame.bins.dimensions <= MOST_NUMBERS and run.method.matches == "distribution"
+    if known:
+        return [
+            Label(name, int(facts["episodes"]), "training", _usual(run, reference, facts))
+            for name, facts in list(known.items())[:MOST_LABELS]
+        ]
+    kept = run.description["split"].get("usual") or {}  # of a bundled model, which has no held-out episodes any more
     found = []
-    for name, facts in list(known.items())[:MOST_LABELS]:
-        target = _joined(gaussian(reference.episode(int(facts["example"])), reference)) if writable else None
-        found.append(Label(name, int(facts["episodes"]), "training", None if run.method.imitates else target))
-    if not known:
-        for group in dict.fromkeys(run.groups):
-            target = None if run.held_out is None else f"heldout({run.groups.index(group)})"
-            found.append(Label(group, run.groups.count(group), "held-out", target))
+    for group in dict.fromkeys(run.groups):
+        target = _usual(run, reference, kept.get(group, {}))
+        if run.held_out is not None:
+            target = f"heldout({typical_held_out(run, reference, group)})"
+        found.append(Label(group, run.groups.count(group), "held-out", target))
     return found
+
+
+def _usual(run: Run, reference: EpisodeReference, facts: Mapping[str, Any]) -> str | None:
+    """A target like what the episodes of a label usually do, where the run says and people could write it down."""
+    if "quartiles" not in facts or run.method.imitates or reference.frame.bins.dimensions > MOST_NUMBERS:
+        return None
+    if run.method.matches == "distribution":
+        return _joined(_gaussian(np.array(facts["quartiles"]), reference))
+    word, whole = ("total", reference.totals) if run.method.matches == "return" else ("final", reference.finals)
+    columns = zip(facts[word], whole.T, strict=True)
+    return f"{run.method.matches}({','.join(_inside(x, column) for x, column in columns)})"

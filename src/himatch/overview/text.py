@@ -84,11 +84,16 @@ def _targets(shown: Content) -> Iterator[str]:
         return
     said, wide = (max(len(getattr(t, key)) for t in shown.targets) for key in ("what", "target"))
     wide = max(wide, len("targets to begin with") - said)
-    yield f"{'targets to begin with':<{said + wide + 4}}  outside the data   episode mixture W1"
+    yield f"{'targets to begin with':<{said + wide + 4}}  outside the data   {mixture_of(shown)}"
     for target in shown.targets:
         outside = "-" if target.outside is None else f"{target.outside:.0%}"
         mixture = "-" if target.mixture is None else f"{target.mixture:.3f}"
         yield f"  {target.what:<{said}}  {target.target:<{wide}}  {outside:>16}   {mixture:>18}"
+
+
+def mixture_of(shown: Content) -> str:
+    """The heading of the distances of episode mixtures, with their unit where they are joint."""
+    return "episode mixture W1" + (", joint, in spreads" if len(shown.covered) > 1 else "")
 
 
 def _conditionings(shown: Content) -> Iterator[str]:

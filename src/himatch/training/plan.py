@@ -34,6 +34,7 @@ from himatch.statistics.features import Feature, feature_names, of_each, resolve
 from himatch.statistics.fences import fences
 from himatch.statistics.information import Statistic
 from himatch.targets import EpisodeReference
+from himatch.targets.reference import usual_of_labels
 from himatch.tasks import Task, get_task
 from himatch.training.config import TrainConfig, configure
 from himatch.training.draws import Tasks
@@ -164,7 +165,11 @@ class Plan:
         self.folder.write_normalizers(normalizers.tensors())
         if len(self.split.held_out):
             self.folder.write_held_out(self.split.held_out)
-        self.folder.write_description(self.describe())
+        description = self.describe()
+        if self.statistic.matched is not None and (known := description["data"].get("labels")):
+            for name, facts in usual_of_labels(references[0], self._referenced().labels).items():
+                known[name] |= facts
+        self.folder.write_description(description)
 
     def _note_extremes(self) -> None:
         """Warn of readings that are trained on though nobody may have meant them."""
@@ -209,11 +214,16 @@ class Plan:
 
     def _reference(self, feature: Feature) -> EpisodeReference:
         """The training episodes as targets of this feature see them; of very many, evenly spaced ones."""
-        episodes, bins, fenced = self.split.train, self.statistic.bins, self.bin_range == "usual"
-        every = -(-episodes.steps // REFERENCE_STEPS)
-        if every > 1:
-            bins = bins or Bins.fit(of_each(feature, episodes), fenced=fenced)
-        return EpisodeReference.of(episodes[::every], feature, bins, self.dims.horizon, fenced=fenced)
+        everything, chosen, bins = self.split.train, self._referenced(), self.statistic.bins
+        fenced = self.bin_range == "usual"
+        if len(chosen) < len(everything):
+            bins = bins or Bins.fit(of_each(feature, everything), fenced=fenced)
+        return EpisodeReference.of(chosen, feature, bins, self.dims.horizon, fenced=fenced)
+
+    def _referenced(self) -> TrajectoryDataset:
+        """The training episodes that references hold."""
+        every = -(-self.split.train.steps // REFERENCE_STEPS)
+        return self.split.train[::every]
 
 
 def make_plan(
@@ -315,12 +325,12 @@ def _with_data(
     return Plan(method, model, config, seeds, device, trackers, folder, *parts)
 
 
-def _labels(labels: Sequence[str | None]) -> dict[str, dict[str, int]]:
-    """How many training episodes have each label, and which is the first; nothing where nearly every one differs."""
+def _labels(labels: Sequence[str | None]) -> dict[str, dict[str, Any]]:
+    """How many training episodes have each label; nothing where nearly every one differs."""
     counts = Counter(label for label in labels if label is not None)
     if len(counts) > MOST_LABELS:
         return {}
-    return {str(name): {"episodes": count, "example": labels.index(name)} for name, count in counts.items()}
+    return {str(name): {"episodes": count} for name, count in counts.items()}
 
 
 def note_few_bins(reference: EpisodeReference) -> None:

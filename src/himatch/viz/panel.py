@@ -116,7 +116,9 @@ class Panel:
             return ("earned so far", "target", "time")
         if picture.matches == "goal":
             return (picture.feature, "goal", "time")
-        return ("W\N{SUBSCRIPT ONE} so far", picture.feature if picture.dimensions == 1 else "step", "time")
+        if picture.dimensions > 1:
+            return ("W\N{SUBSCRIPT ONE} so far, in spreads", "step", "time")
+        return ("W\N{SUBSCRIPT ONE} so far", picture.feature, "time")
 
     def _texts(self, step: int) -> tuple[str, str, str]:
         picture = self._picture
