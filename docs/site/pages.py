@@ -12,6 +12,7 @@ from sphinx.application import Sphinx
 from sphinx.util.inspect import TypeAliasForwardRef
 
 import himatch
+from himatch.runs.of_run import OfRun
 
 ORDER = {
     "Start": ("concepts",),
@@ -39,7 +40,7 @@ ROOMS = {
     "statistics.bins": "Bins",
     "targets": "Targets",
     "methods": "Methods",
-    "api": "Training",
+    "api": "Training and evaluation",
     "policy": "Policies",
     "evaluation": "Matching",
     "divergences": "Divergences",
@@ -105,6 +106,8 @@ def _directive(name: str) -> str:
     thing = getattr(importlib.import_module(module), attribute)
     if isinstance(thing, type):
         body = [f".. autoclass:: {name}", "   :members:"]
+        if issubclass(thing, OfRun):  # what it says of its run stands in a class of its own
+            body.append("   :inherited-members:")
     elif callable(thing):
         body = [f".. autofunction:: {name}"]
     else:

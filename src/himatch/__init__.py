@@ -18,6 +18,7 @@ from himatch._version import __version__
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 if TYPE_CHECKING:
+    from himatch.api import evaluate as evaluate
     from himatch.api import train as train
     from himatch.data import Split as Split
     from himatch.data import TrajectoryDataset as TrajectoryDataset
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from himatch.methods import MomentsDT as MomentsDT
     from himatch.methods import make_method as make_method
     from himatch.policy import Policy as Policy
-    from himatch.policy import evaluate as evaluate
     from himatch.policy import load as load
     from himatch.simulation import make_simulator as make_simulator
     from himatch.statistics.bins import Bins as Bins
@@ -113,7 +113,7 @@ _ROOMS = {
         "MomentsDT",
         "make_method",
     ),
-    "policy": ("Policy", "evaluate", "load"),
+    "policy": ("Policy", "load"),
     "simulation": ("make_simulator",),
     "statistics.bins": ("Bins",),
     "statistics.features": ("resolve_feature",),
@@ -140,7 +140,7 @@ _ROOMS = {
         "register_task",
         "task_names",
     ),
-    "api": ("train",),
+    "api": ("evaluate", "train"),
     "types": ("Trajectory",),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

@@ -1,18 +1,22 @@
-"""``himatch.train``: from a dataset to a policy."""
+"""``himatch.train``: from a dataset to a policy; ``himatch.evaluate``: from a policy to how well it matches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from himatch.data import Split, TrajectoryDataset, load_dataset, named_split
 from himatch.data.reader import may_name_columns
 from himatch.errors import HimatchError
+from himatch.evaluation import Evaluation
 from himatch.evaluation.sensitivity import chosen_episodes, note_ignored, scores
 from himatch.methods import Method
 from himatch.policy import Policy, load
+from himatch.rollout import Conditioning
+from himatch.rollout.environment import Environment
 from himatch.runs.folder import Weights
+from himatch.targets import TargetLike
 from himatch.tasks import Task
 from himatch.training import BinRange, Plan, make_plan
 from himatch.training import train as run_training
@@ -127,3 +131,28 @@ def as_split(data: TrajectoryDataset | Split | str | Path, task: str | Task | No
             raise HimatchError(f"a dataset has its task ({data.task.name}) already; name another in load_dataset")
         return named_split(data, split or "none")
     return named_split(load_dataset(data, task), split or "none")
+
+
+def evaluate(
+    policy: Policy,
+    targets: str | Sequence[tuple[str, TargetLike]] = "heldout",
+    *,
+    episodes: int = 20,
+    conditioning: Conditioning = "nominal",
+    feature: str | None = None,
+    seed: int = 0,
+    env: Environment | None = None,
+    threads: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """:meth:`Policy.evaluate` as a function."""
+    return policy.evaluate(
+        targets,
+        episodes=episodes,
+        conditioning=conditioning,
+        feature=feature,
+        seed=seed,
+        env=env,
+        threads=threads,
+        progress=progress,
+    )

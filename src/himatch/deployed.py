@@ -6,6 +6,7 @@ imports nothing but NumPy, so a robot without himatch can have a copy of it.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -19,6 +20,8 @@ FORMAT = 1  # of the .z.npz
 
 class ExportedTargets:
     """The targets of a ``.z.npz``, one of them in use: ``inputs(step)`` is what the model takes beside its windows.
+
+    It serves one robot, for it counts what that robot achieved; ``another()`` serves one more.
 
     ``conditioning`` is that of the controller: ``nominal``, ``remaining`` or ``planned``. Under ``remaining`` every
     step has to be counted: ``achieved(observation, action, reward)`` after it.
@@ -37,6 +40,17 @@ class ExportedTargets:
         self._done: NDArray[np.float64] | float = 0.0
         self._steps = 0
         self.retarget(target)
+
+    def another(self, target: int | str | None = None) -> ExportedTargets:
+        """The same for one more robot, at the beginning of an episode; the tables in memory are shared.
+
+        Each robot has its own target and its own count of what it achieved.
+        """
+        one = copy.copy(self)
+        one.reset()
+        if target is not None:
+            one.retarget(target)
+        return one
 
     def retarget(self, target: int | str) -> None:
         """Another of the targets, by number or name; what was achieved stays.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,31 +11,26 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch._runtime.devices import find_device
-from himatch._runtime.settings import shown
+from himatch._runtime.settings import from_zero
 from himatch.data import TrajectoryDataset
-from himatch.data.facts import Facts
 from himatch.errors import HimatchError, TargetError, note
 from himatch.evaluation import Evaluation, MatchResult, match_targets, named_targets
 from himatch.evaluation.evaluation import grouped
 from himatch.methods import Agent, Method
-from himatch.methods.normalizers import Normalizers
 from himatch.overview import Overview, overview_of
-from himatch.rollout import Beyond, Conditioning, Controller, make_conditioner
-from himatch.rollout.checks import check_target
+from himatch.rollout import Beyond, Conditioning, Controller
 from himatch.rollout.environment import Environment
-from himatch.rollout.episodes import check_episode, logged_episodes
+from himatch.rollout.episodes import logged_episodes
 from himatch.rollout.limits import MARGIN
-from himatch.rollout.logged import logged_actions
+from himatch.rollout.scoring import action_error, actions_on, score
 from himatch.runs.finder import find_run
 from himatch.runs.folder import WEIGHTS, Weights
+from himatch.runs.of_run import OfRun
 from himatch.runs.run import Run
-from himatch.statistics.information import Statistic
-from himatch.targets import Demonstration, EpisodeReference, Target, TargetLike, as_target
-from himatch.tasks import Task
+from himatch.targets import Target, TargetLike
 from himatch.types import Trajectory
 
 TEMPERATURE = 0.85
-OTHERS = 5  # episodes whose statistics a logged one is scored under, to see whether the conditioning matters
 
 
 def load(run: str | Path, *, weights: Weights = "best", device: str | torch.device = "cpu") -> Policy:
@@ -56,7 +50,7 @@ def load(run: str | Path, *, weights: Weights = "best", device: str | torch.devi
     return policy
 
 
-class Policy:
+class Policy(OfRun):
     """K seeds of one method. Results are per seed, in the order of ``seeds``.
 
     ``temperature`` is for Gaussian heads: the part of the learned standard deviation that actions are sampled with,
@@ -87,46 +81,6 @@ class Policy:
         return self.agent.config.context
 
     @property
-    def task(self) -> Task:
-        """The task it was trained on."""
-        return self.run.task
-
-    @property
-    def statistic(self) -> Statistic:
-        """What it is conditioned on."""
-        return self.run.statistic
-
-    @property
-    def normalizers(self) -> Normalizers:
-        """The maps from raw numbers to what the networks see."""
-        return self.run.normalizers
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The name of every number of an observation; ``obs[0]`` and so on where the data had none."""
-        return self.run.columns
-
-    @property
-    def rate(self) -> float | None:
-        """Steps in a second of the data, in Hz; ``None`` where it does not say."""
-        return self.run.rate
-
-    @property
-    def units(self) -> dict[str, str]:
-        """The units of columns, by name, as far as the data has them."""
-        return self.run.units
-
-    @property
-    def folder(self) -> Path:
-        """The run folder."""
-        return self.run.folder.path
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """What the run folder says of itself."""
-        return self.run.description
-
-    @property
     def device(self) -> torch.device:
         """Where the weights are."""
         return self.normalizers.state_mean.device
@@ -138,13 +92,7 @@ class Policy:
 
     @temperature.setter
     def temperature(self, temperature: float) -> None:
-        try:
-            value = np.nan if isinstance(temperature, (str, bytes, bool)) else float(temperature)
-        except (TypeError, ValueError):
-            value = np.nan
-        if not 0.0 <= value < np.inf:
-            raise HimatchError(f"the temperature must be a number from 0 up, got {shown(temperature)}")
-        self._temperature: float = value
+        self._temperature: float = from_zero("the temperature", temperature)
 
     def __repr__(self) -> str:
         feature = getattr(self.method, "feature", None)
@@ -161,40 +109,6 @@ class Policy:
         Nothing is simulated. ``name`` is what the commands that it suggests call the run.
         """
         return overview_of(self.run, self.seeds, self.weights, self.target, name)
-
-    @property
-    def held_out(self) -> TrajectoryDataset | None:
-        """The episodes that were kept out of training, if any."""
-        return self.run.held_out
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The group of every held-out episode."""
-        return self.run.groups
-
-    def target(self, target: TargetLike) -> Target:
-        """Whatever :meth:`match` takes, as a target; in expressions ``heldout(i)`` is a held-out episode of the run."""
-        columns = self.run.description["data"].get("columns")
-        return as_target(target, self.task, self._held_out_target, columns, Facts(self.rate, self.units))
-
-    def _held_out_target(self, number: int) -> Target:
-        count = 0 if self.held_out is None else len(self.held_out)
-        if self.held_out is None or number >= count:
-            raise TargetError(f"{self.folder} has {count} held-out episodes, there is no heldout({number})", 0)
-        return Demonstration.held_out(self.held_out[number], self.groups[number], number)
-
-    @property
-    def feature(self) -> str:
-        """What rollouts are scored on unless another feature is named."""
-        return self.run.feature
-
-    def reference(self, feature: str | None = None) -> EpisodeReference:
-        """The training episodes as targets of a feature see them: bins, support, episode mixtures."""
-        return self.run.reference(feature)
-
-    def add_reference(self, reference: EpisodeReference) -> None:
-        """Score rollouts on a feature that the run folder holds nothing about, by its name."""
-        self.run.add_reference(reference)
 
     def only(self, seed: int) -> Policy:
         """The same policy with one of its seeds."""
@@ -389,17 +303,7 @@ class Policy:
         by that under the own one: one, or less, means that the policy ignores its conditioning, or that all episodes
         are alike. Of a single episode it is not a number. Columns of a dataset are found by name, as in a join.
         """
-        episodes = logged_episodes(self.run, episodes)
-        own, count = self._action_error(episodes, episodes), len(episodes)
-        if not self.agent.dims.z:
-            return {"action_error": own, "sensitivity": np.ones_like(own)}
-        if count < 2:
-            return {"action_error": own, "sensitivity": np.full_like(own, np.nan)}
-        # Neighbours are often alike, and logs often alternate, so the others are drawn.
-        rng, drawn = np.random.default_rng(0), min(OTHERS, count - 1)
-        others = [(i + 1 + rng.permutation(count - 1)[:drawn]) % count for i in range(count)]
-        errors = [self._action_error(episodes, [episodes[other[k]] for other in others]) for k in range(drawn)]
-        return {"action_error": own, "sensitivity": np.mean(errors, axis=0) / np.maximum(own, 1e-12)}
+        return score(self.run, self.agent, episodes)
 
     def embed(self, episodes: Sequence[Trajectory]) -> Tensor:
         """Embeddings of whole episodes (Meta-BC and FOCAL), one a seed and episode, ``(K, E, m)``."""
@@ -414,19 +318,7 @@ class Policy:
         The policy sees the episode's own past and is conditioned on ``target`` (by default the episode itself, else
         whatever :meth:`match` takes), step by step, as at run time under ``nominal`` conditioning.
         """
-        check_episode(trajectory)
-        self._check_widths(trajectory, "the episode")
-        wanted = self.target(trajectory if target is None else target)
-        check_target(self.run, self.agent.dims, wanted)
-        target_of = np.zeros((1, len(trajectory) + self.context), np.int64)
-        conditioner = make_conditioner("nominal", self.run, self.agent, [wanted], target_of)
-        return logged_actions(self.agent, self.normalizers, trajectory, conditioner)
-
-    def _check_widths(self, episode: Trajectory, what: str) -> None:
-        expected = (self.agent.dims.observation, self.agent.dims.action)
-        found = (episode.observations.shape[1], episode.actions.shape[1])
-        if found != expected:
-            raise HimatchError(f"{what} has steps of {found} numbers, this policy reads {expected}")
+        return actions_on(self.run, self.agent, trajectory, trajectory if target is None else target)
 
     def action_error(
         self, trajectories: Sequence[Trajectory], targets: Sequence[TargetLike] | None = None
@@ -436,44 +328,4 @@ class Policy:
         With ``targets``, one for each, episodes are predicted under these instead of their own statistic: how much the
         error rises says how much the policy uses its conditioning. Columns of a dataset are found by name.
         """
-        episodes = logged_episodes(self.run, trajectories)
-        if isinstance(targets, TrajectoryDataset):
-            targets = logged_episodes(self.run, targets)
-        given = episodes if targets is None else targets
-        if len(given) != len(episodes):
-            raise HimatchError(f"{len(episodes)} episodes but {len(given)} targets")
-        return self._action_error(episodes, given)
-
-    def _action_error(self, trajectories: Sequence[Trajectory], given: Sequence[TargetLike]) -> NDArray[np.float64]:
-        half = self.normalizers.action_half.cpu().numpy()
-        total, steps = np.zeros(len(self.seeds)), 0
-        for trajectory, target in zip(trajectories, given, strict=True):
-            errors = (self.actions(trajectory, target) - trajectory.actions) / half
-            total += np.square(errors, dtype=np.float64).mean(-1).sum(-1)
-            steps += len(trajectory)
-        return total / steps
-
-
-def evaluate(
-    policy: Policy,
-    targets: str | Sequence[tuple[str, TargetLike]] = "heldout",
-    *,
-    episodes: int = 20,
-    conditioning: Conditioning = "nominal",
-    feature: str | None = None,
-    seed: int = 0,
-    env: Environment | None = None,
-    threads: int = 0,
-    progress: Callable[[int, int], None] | None = None,
-) -> Evaluation:
-    """:meth:`Policy.evaluate` as a function."""
-    return policy.evaluate(
-        targets,
-        episodes=episodes,
-        conditioning=conditioning,
-        feature=feature,
-        seed=seed,
-        env=env,
-        threads=threads,
-        progress=progress,
-    )
+        return action_error(self.run, self.agent, trajectories, targets)

@@ -125,6 +125,20 @@ def test_irregular_times_have_no_rate():
         assert load(columns).rate is None
 
 
+def test_data_without_a_time_has_the_rate_of_its_task():
+    task = hm.Task("rig", 30, rate=125)
+    counted = robot(t=[t for n in LENGTHS for t in range(n)])
+    irregular = robot(t=np.concatenate([np.cumsum(0.1 + np.arange(n) % 3) for n in LENGTHS]))
+
+    def rate(columns, **more):
+        return hm.load_dataset(pandas.DataFrame(columns), task, columns=MAPPING | more).rate
+
+    assert hm.load_dataset(make_episodes(), task).rate == 125
+    assert hm.load_dataset(make_episodes(), task, columns={"rate": 10}).rate == 10
+    assert (rate(counted), rate(counted, rate=25), rate(robot())) == (125, 25, 50)
+    assert rate(irregular) is None  # it has times, which say that there is no one rate
+
+
 @pytest.mark.filterwarnings("ignore:.*is stated as its rate")
 def test_a_rate_may_be_stated_for_any_source(tmp_path):
     assert load(rate=25).rate == 25

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import himatch as hm
+from himatch._runtime.seals import sealed
 from himatch.errors import DataError, HimatchWarning
 
 
@@ -229,6 +230,38 @@ def test_the_folder_is_reused_while_the_source_is_the_same(tmp_path):
     written = (tmp_path / "map" / "packed.json").stat().st_mtime_ns
     assert hm.load_dataset(source, ARM, mmap=tmp_path / "map").content_hash == first.content_hash
     assert (tmp_path / "map" / "packed.json").stat().st_mtime_ns == written
+
+
+@pytest.mark.parametrize("name", ["observations", "actions", "rewards", "final_observations"])
+def test_a_changed_number_in_a_mapped_array_is_noticed_when_all_is_read(name, tmp_path, run):
+    source = write_npz(make_episodes(), tmp_path)
+    hm.load_dataset(source, mmap=tmp_path / "map")
+    path = tmp_path / "map" / f"{name}.npy"
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    dataset = hm.load_dataset(source, mmap=tmp_path / "map")  # opening takes no time, and says nothing
+    said = rf"{name}.npy: damaged \(its checksum differs\); remove .*map, it is made again"
+    for episodes in (dataset, dataset[:1]):  # of which training keeps the hash
+        with pytest.raises(DataError, match=said):
+            _ = episodes.content_hash
+    code, _, err = run("data", "inspect", source, "--mmap", tmp_path / "map")
+    assert (code, "its checksum differs" in err) == (2, True)
+    with pytest.raises(DataError, match=said):
+        hm.train(hm.CDT("obs[0]"), dataset, out=tmp_path / "run", preset="cpu", context=2, steps=5, quiet=True)
+
+
+def test_mapped_arrays_without_checksums_are_made_again(tmp_path):
+    source = write_npz(make_episodes(), tmp_path)
+    first = hm.load_dataset(source, ARM, mmap=tmp_path / "map")
+    manifest = tmp_path / "map" / "packed.json"
+    stored = json.loads(manifest.read_text())
+    del stored["request"]["sum"]
+    for facts in stored["files"].values():
+        del facts["crc32"]
+    manifest.write_text(json.dumps(sealed(stored)))
+    assert hm.load_dataset(source, ARM, mmap=tmp_path / "map").content_hash == first.content_hash
+    assert "crc32" in manifest.read_text()
 
 
 def test_a_changed_source_is_mapped_anew(tmp_path):

@@ -70,7 +70,7 @@ def test_inspection_shows_them(run, tmp_path):
     report = json.loads(out)
     (observed, _) = report["extremes"]
     assert (observed["name"], observed["count"], observed["first"][0]["value"]) == ("obs_1", 1, 9999)
-    assert any("obs_1 fills 2 of 31 bins" in said for said in report["warnings"])
+    assert any("bins of obs_1 will span" in said and "9999: values" in said for said in report["warnings"])
 
 
 @pytest.mark.parametrize(("values", "said"), [([0.0, 1.0], False), ([0.5], False), ([0.0, 0.01, 0.02, 1.0], True)])
@@ -109,7 +109,20 @@ def test_a_number_that_marks_missing_values_is_extreme_however_often(mark, share
     values = dataset.observations[:, 1]
     assert (found.low, found.high) == (values[values != mark].min(), values[values != mark].max())
     assert f"obs[1] is {mark:g} in {round(600 * share)} steps ({100 * share:.2g} %)" in str(found)
-    assert str(found) in hm.inspect_dataset(dataset).warnings
+    report = hm.inspect_dataset(dataset, ("obs[1]",))
+    assert str(found) in report.warnings
+    assert report.features[0].usual == (found.low, found.high)
+    assert sum("bins of obs[1] will span" in remark for remark in report.warnings) == 1
+
+
+def test_two_marks_and_a_bad_reading_are_found_together():
+    episodes = marked_episodes(0.1)
+    for one in episodes:
+        one["observations"][85:, 1] = 9999.0
+    episodes[3]["observations"][50, 1] = 1e7
+    (found,) = hm.load_dataset(episodes).extremes()
+    assert (found.count, found.share) == (6 * 25 + 1, None)
+    assert -5 < found.low < found.high < 5
 
 
 def test_other_numbers_are_no_marks():

@@ -214,6 +214,21 @@ def test_the_environment_names_the_task_and_is_recorded(root):
     dataset = hm.load_dataset(write_with_minari(hopper_episodes(), root, env="Hopper-v5"))
     assert (dataset.task.name, dataset.env_id) == ("hopper", "Hopper-v5")
     assert dataset[:2].env_id == "Hopper-v5"
+    assert dataset.rate == 125
+    hm.write_minari(dataset, root / "kept-v0")
+    assert hm.load_dataset("kept-v0", hm.Task("logs", 1000)).rate == 125
+    spec = json.loads(json.loads((root / "kept-v0" / "data" / "metadata.json").read_text())["env_spec"])
+    assert spec["kwargs"].get("frame_skip") is None
+
+
+def test_an_environment_of_longer_steps_has_another_rate(root):
+    folder = write_with_minari(hopper_episodes(), root, env="Hopper-v5")
+    (path,) = folder.rglob("metadata.json")
+    stored = json.loads(path.read_text())
+    spec = json.loads(stored["env_spec"])
+    spec["kwargs"]["frame_skip"] = 8
+    path.write_text(json.dumps(stored | {"env_spec": json.dumps(spec)}))
+    assert hm.load_dataset(folder).rate is None
 
 
 def test_another_version_of_the_environment_is_a_warning(root):

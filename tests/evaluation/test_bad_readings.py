@@ -37,23 +37,36 @@ def test_bins_and_scales_are_those_of_the_usual_readings(dirty: hm.TrajectoryDat
     assert Normalizers.fit(dirty).state_std[0] == pytest.approx(np.sqrt(2), rel=0.05)
 
 
-def test_sentinels_are_no_targets(dirty: hm.TrajectoryDataset) -> None:
-    """Four in a hundred readings are -999."""
+@pytest.mark.parametrize(("share", "mark"), [(0.04, -999), (0.1, 9999), (0.28, -999)])
+def test_sentinels_are_no_targets_and_stretch_no_bins(dirty: hm.TrajectoryDataset, share: float, mark: float) -> None:
+    """A number that marks missing readings, in every episode."""
     rng = np.random.default_rng(1)
-    lost = [
-        hm.Trajectory(np.where(rng.random((50, 1)) < 0.04, -999, e.observations).astype(np.float32), e.actions)
-        for e in dirty
-    ]
-    reference = hm.EpisodeReference.of(hm.load_dataset(lost), "obs[0]")
+    lost = hm.load_dataset(
+        [
+            hm.Trajectory(np.where(rng.random((50, 1)) < share, mark, e.observations).astype(np.float32), e.actions)
+            for e in dirty
+        ]
+    )
+    reference = hm.EpisodeReference.of(lost, "obs[0]")
     assert reference.values.min() > -1
-    assert reference.mixture("normal(2,0.1)").w1 < 0.2
+    statistic = hm.distribution_based(lost.task, "obs[0]").fit(lost)
+    assert statistic.bins is not None
+    assert -1 < statistic.bins.low[0] < statistic.bins.high[0] < 5
+    assert len(np.unique(statistic.relabel(lost)[::50].argmax(axis=1))) >= 5  # speeds are told apart
+    assert reference.frame.bins == statistic.bins
+    papers = hm.distribution_based(lost.task, "obs[0]").from_minimum_to_maximum().fit(lost)
+    assert papers.bins is not None
+    assert np.ptp([papers.bins.low[0], papers.bins.high[0]]) > 999
+    if share < 0.1:
+        assert reference.mixture("normal(2,0.1)").w1 < 0.2
 
 
 def test_training_names_the_reading_and_distances_do_not_vanish(
     dirty: hm.TrajectoryDataset, tmp_path: pytest.TempPathFactory
 ) -> None:
     with pytest.warns(
-        HimatchWarning, match=r"obs\[0\] has 1 extreme value, .*: 9999 in episode 7, step 3; it is trained"
+        HimatchWarning,
+        match=r"obs\[0\] has 1 extreme value, .*: 9999 in episode 7, step 3; it is trained on with them, and bins",
     ):
         policy = hm.train(hm.CDT("obs[0]"), dirty, out=f"{tmp_path}/run", preset="cpu", steps=200, quiet=True)
     reference = policy.reference()

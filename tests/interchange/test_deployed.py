@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,47 @@ def test_a_target_in_mid_episode_and_by_name(data: hm.TrajectoryDataset, tmp_pat
         targets.achieved(row, action)
     targets.reset()
     np.testing.assert_array_equal(targets.inputs(0)["z"], ExportedTargets(tmp_path / "z.npz").inputs(0)["z"])
+
+
+class Session:
+    """In place of onnxruntime's: acts as controllers do, and compares what it is given with what they are given."""
+
+    def __init__(self, controllers: list[Any]) -> None:
+        self.controllers = controllers
+
+    def get_inputs(self) -> list[Any]:
+        shapes = {"states": (5, 11), "actions": (5, 3), "z": (5, 7), "step": ()}
+        return [SimpleNamespace(name=name, shape=("batch", *shape)) for name, shape in shapes.items()]
+
+    def run(self, _: list[str], given: dict[str, Any]) -> tuple[Any]:
+        actions = [one.act(row[-1]) for one, row in zip(self.controllers, given["states"], strict=True)]
+        for one, z, step in zip(self.controllers, given["z"], given["step"], strict=True):
+            np.testing.assert_allclose(z[-1], one._player._z[0, 0], atol=1e-7)
+            assert step == one._player.clock[0, 0] - 1
+        return (np.array(actions),)
+
+
+@pytest.mark.parametrize("conditioning", CONDITIONINGS)
+def test_several_robots_from_one_file(conditioning: Any, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """Each with its own target, its own count, and at its own step: the second begins anew while the others go on."""
+    policy, wanted = untrained(hm.CDT("x_velocity", bins=7), data, tmp_path), [data[0], data[5]]
+    np.savez(tmp_path / "z.npz", **z_tables(policy, wanted, facts(policy)))
+    targets = ExportedTargets(tmp_path / "z.npz", 1, conditioning)
+    session = Session([policy.controller(wanted[i], conditioning=conditioning) for i in (0, 1, 0)])
+    (code,) = [b.code for b in blocks("docs/interchange.md") if "targets.another(" in b.code]
+    names: dict[str, Any] = {"np": np, "session": session, "targets": targets}
+    exec(code, names)
+    before, steps = targets.inputs(0)["z"], [0, 0, 0]
+    for row in range(12):
+        if row == 7:
+            steps[1] = 0
+            names["each"][1].reset()
+            session.controllers[1].reset()
+        seen = [data[robot].observations[row] for robot in (2, 3, 4)]
+        for robot, action in enumerate(names["act"](seen, steps)):
+            names["each"][robot].achieved(seen[robot], action)
+            steps[robot] += 1
+    np.testing.assert_array_equal(targets.inputs(0)["z"], before)  # the others' steps are not its
 
 
 def facts(policy: Policy) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from local_hub import LocalHub
 from untrained import untrained
 
 import himatch as hm
+from himatch._runtime.seals import write_sealed
 from himatch.cli.main import parse
 from himatch.cli.train import TrainRun
 from himatch.errors import HimatchError
@@ -60,7 +61,7 @@ def test_only_what_loading_needs_travels(trained: Path, hub: LocalHub) -> None:
 
 
 def test_pushing_again_replaces_what_was_there(trained: Path, hub: LocalHub, hopper: hm.TrajectoryDataset) -> None:
-    (trained / "evaluation.json").write_text("{}")
+    write_sealed(trained / "evaluation.json", {})
     hm.push(trained, NAME)
     first = hub.commits("somebody/hopper-cdt")[-1]
     other = hm.train(hm.DT(), hopper, out=trained.parent / "dt", **SMALL)  # type: ignore[arg-type]
@@ -125,7 +126,7 @@ def test_the_card_says_what_the_run_is(trained: Path, hub: LocalHub) -> None:
         "feature": "x_velocity", "conditioning": "nominal", "summary": {"expert": group},
         "targets": [{"episodes": 7}], "provenance": {"env_id": "Hopper-v5"},
     }  # fmt: skip
-    (trained / "evaluation.json").write_text(json.dumps(evaluation))
+    write_sealed(trained / "evaluation.json", evaluation)
     hm.push(trained, NAME)
     card = hub.files("somebody/hopper-cdt")["README.md"].read_text()
     described = hm.load(trained).description

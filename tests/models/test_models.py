@@ -85,6 +85,11 @@ def test_a_run_becomes_a_model(trained: Path, run: Run, tmp_path: Path) -> None:
     assert np.isfinite(model.match(hm.demo(held_out[0]), episodes=1, conditioning="planned", feature="x_velocity").w1)
 
 
+def test_the_rate_of_the_bundled_models_is_that_of_their_environments() -> None:
+    rates = {name: hm.load(name).rate for name in ("hopper-cdt", "walker2d-cdt", "halfcheetah-cdt")}
+    assert rates == {"hopper-cdt": 125, "walker2d-cdt": 125, "halfcheetah-cdt": 20}
+
+
 def test_what_cannot_become_a_model(trained: Path, run: Run, tmp_path: Path) -> None:
     with pytest.raises(HimatchError, match="no seed 7; it has 0, 1"):
         bundle(trained, tmp_path / "out", seed=7)

@@ -12,10 +12,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import himatch as hm
+from himatch._runtime.seals import read_found, write_sealed
 from himatch._runtime.tensors import read_facts, read_tensors, write_tensors
 from himatch.errors import DataError
+from himatch.interchange.card import model_card
 from himatch.models import BUNDLED, read_card
 from himatch.runs.folder import RunFolder
+from himatch.runs.hub import HubName
 
 
 @pytest.fixture
@@ -59,6 +62,29 @@ def test_an_edit_of_the_scores_is_noticed(run: Path) -> None:
             RunFolder(run).scores()
     RunFolder(run).write_scores({"sensitivity": [float("nan")]})
     assert list(RunFolder(run).scores() or {}) == ["sensitivity"]
+
+
+def test_an_edit_of_an_evaluation_is_noticed(run: Path) -> None:
+    stored = json.loads((run / "evaluation.json").read_text())
+    assert stored["sha256"]
+    better = json.loads(json.dumps(stored))
+    better["summary"]["total"]["mean"] /= 2
+    for changed in (better, {key: value for key, value in stored.items() if key != "sha256"}):
+        (run / "evaluation.json").write_text(json.dumps(changed))
+        for read in (
+            read_card,
+            lambda path: RunFolder(path).evaluated(),
+            lambda path: model_card(hm.load(path), HubName.parse("hf:a/b")),
+        ):
+            with pytest.raises(
+                DataError, match=r"evaluation.json: edited, damaged or .*; restore it or write it again"
+            ):
+                read(run)
+
+
+def test_keys_that_are_no_text_are_sealed_as_they_are_read(tmp_path: Path) -> None:
+    write_sealed(tmp_path / "found.json", {"weights": {10: 0.5, 9: (1, 2)}, "none": float("nan")})
+    assert read_found(tmp_path / "found.json", "again")["weights"] == {"10": 0.5, "9": [1, 2]}
 
 
 @pytest.mark.parametrize("form", [None, 1, 3])

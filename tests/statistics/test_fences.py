@@ -39,6 +39,13 @@ FORCE = np.where(RARE < 0.01, 5 + 300 * NORMAL**2, 0.0)
         (changed(CONTACT, _7=9999), changed(CONTACT, _7=0)),
         (changed(FORCE, _7=1e7), changed(FORCE, _7=0)),
         (changed(NORMAL[:50], _3=500), changed(NORMAL[:50], _3=0)),
+        (np.where(RARE < 0.06, -999, NORMAL), NORMAL[RARE >= 0.06]),
+        (np.where(RARE < 0.29, 9999, NORMAL), NORMAL[RARE >= 0.29]),
+        (np.where(RARE < 0.1, -999, np.where(RARE > 0.85, 9999, NORMAL)), NORMAL[(RARE >= 0.1) & (RARE <= 0.85)]),
+        (np.where(RARE < 0.1, -999, np.where(RARE < 0.2, -998, NORMAL)), NORMAL[RARE >= 0.2]),
+        (changed(np.where(RARE < 0.1, -999, NORMAL), _5=1e6, _9=-1e6), NORMAL[RARE >= 0.1]),
+        (np.where(RARE < 0.1, -999, np.where(RARE > 0.99, RARE * 1e5, NORMAL)), NORMAL[(RARE >= 0.1) & (RARE <= 0.99)]),
+        (np.where(RARE > 0.9, -1e6, FORCE), FORCE[RARE <= 0.9]),
     ],
 )
 def test_faults_are_outside(spoiled, clean):
@@ -55,6 +62,11 @@ def test_faults_are_outside(spoiled, clean):
         np.zeros(300),
         np.where(RARE[:2000] < 0.5, 0.0, 1.0),
         np.where(RARE < 0.004, 100.0, 0.0),  # a sparse reward
+        np.where(RARE < 0.35, -999, NORMAL),  # too often for a mark
+        np.where(RARE < 0.2, -20, NORMAL),  # standing still, and not far from the others
+        np.where(RARE < 0.2, 0, 10 + 0.1 * NORMAL) + np.where(abs(RARE - 0.21) < 0.01, (RARE - 0.21) * 500, 0),
+        np.where(RARE < 0.2, 0.1 * NORMAL, 100 + 0.1 * NORMAL),  # two behaviours, each in its own episodes
+        np.where(RARE < 0.15, 999, np.round(3 * RARE)),  # a switch with an error code: few numbers all
         changed(NORMAL[:10], _3=500),  # of a few values none is unusual
         np.array([3.0]),
     ],
@@ -88,6 +100,14 @@ def test_a_sample_of_very_many_rows_stays_small_and_shows_all_of_them(monkeypatc
     assert np.ptp(np.diff(sample.rows[:, 0])) <= 0.6 * np.diff(sample.rows[:, 0]).mean()  # evenly spread
     assert sample.rows[0] < 200
     assert sample.rows[-1] > 9_800
+
+
+def test_standing_and_running_are_no_marks_where_the_robot_moves_from_one_to_the_other() -> None:
+    """One start in 71,000 steps, of which a sample of the values need not tell."""
+    speed = np.where(np.arange(71_000) < 14_000, 0.0, 10 + 0.1 * NORMAL)
+    started = changed(speed, **{f"_{14_000 + i}": i / 2 for i in range(20)})
+    assert fence(started) == (0, np.float32(started.max()))
+    assert fence(speed)[0] > 9  # nothing ever led from one to the other
 
 
 def test_a_robot_that_falls_over_is_rare_and_not_a_fault() -> None:

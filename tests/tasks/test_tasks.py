@@ -31,6 +31,7 @@ def test_the_papers_tasks_say_what_gymnasium_says(task: hm.Task) -> None:
     assert facts.horizon == task.horizon
     assert set(facts.action_low or ()) == {task.action_low}
     assert set(facts.action_high or ()) == {task.action_high}
+    assert facts.rate == task.rate
 
 
 @pytest.mark.parametrize("task", LOCOMOTION, ids=lambda task: task.name)
@@ -70,6 +71,10 @@ def test_a_task_of_ones_own_reads_the_environment() -> None:
     task = hm.register_task("pendulum", env_id="Pendulum-v1", features={"speed": 2})
     assert (task.observation_width, task.action_width, task.horizon) == (3, 1, 200)
     assert (task.action_low, task.action_high) == (-2.0, 2.0)
+    assert task.rate == 20
+    assert hm.register_task("slow", env_id="Pendulum-v1", rate=5).rate == 5
+    with pytest.raises(TaskError, match="the rate is a positive number of steps a second, got 0"):
+        hm.Task("logs", 10, rate=0)
     assert hm.get_task("pendulum") is task
     assert task_of_environment("Pendulum-v0") is task
 

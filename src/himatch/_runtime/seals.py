@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from himatch._runtime.files import read_json, reading
+from himatch._runtime.files import read_json, reading, write_json
 from himatch.errors import DataError
 
 SEAL = "sha256"
 RUN_FORMAT = 2  # of run folders
 REMEDY = "restore it or train again"
+EVALUATE = "write it again: himatch evaluate"  # what to do about an evaluation that cannot be trusted
 
 
 def digest(content: Mapping[str, Any]) -> str:
@@ -27,8 +28,25 @@ def digest(content: Mapping[str, Any]) -> str:
 
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content with its own checksum."""
-    return {**content, SEAL: digest(content)}
+    """The content with its own checksum, as it will be read again: the keys of JSON are text."""
+    plain = json.loads(json.dumps(content))
+    return {**plain, SEAL: digest(plain)}
+
+
+def write_sealed(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON content with its checksum."""
+    write_json(path, sealed(content))
+
+
+def read_found(path: Path, remedy: str) -> dict[str, Any]:
+    """JSON content that can be found again, so that ``remedy`` says how: without its checksum, which must be right."""
+    content = read_json(path)
+    if content.pop(SEAL, None) != digest(content):
+        raise DataError(
+            f"{path}: edited, damaged or written by an earlier version of himatch (its checksum differs); restore it "
+            f"or {remedy}"
+        )
+    return content
 
 
 def read_sealed(path: Path, form: int) -> dict[str, Any]:

@@ -24,6 +24,17 @@ def whole(name: str, value: Any) -> int:
     raise HimatchError(f"{name} must be a whole number, got {shown(value)}")
 
 
+def from_zero(name: str, value: Any) -> float:
+    """A finite number that is not negative."""
+    try:
+        number = np.nan if isinstance(value, (str, bytes, bool)) else float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0.0 <= number < np.inf:
+        raise HimatchError(f"{name} must be a number from 0 up, got {shown(value)}")
+    return number
+
+
 def shown(value: Any) -> str:
     """A value in a message, whatever it is, on one line."""
     text = " ".join(repr(value).split())

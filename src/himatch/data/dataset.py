@@ -226,8 +226,9 @@ class TrajectoryDataset(Sequence[Trajectory]):
 
     @property
     def rate(self) -> float | None:
-        """Control steps a second, where the source says so."""
-        return self._packed.facts.rate
+        """Control steps a second: the source's, or its task's where the source has no time of its own."""
+        facts = self._packed.facts
+        return self.task.rate if facts.rate is None and not facts.timed else facts.rate
 
     @property
     def units(self) -> Mapping[str, str]:
@@ -276,7 +277,12 @@ class TrajectoryDataset(Sequence[Trajectory]):
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 of everything the episodes hold, whatever file they came from and however they are stored."""
+        """SHA-256 of everything the episodes hold, whatever file they came from and however they are stored.
+
+        Of mapped arrays that were damaged there is none: they are refused here, where all of them is read.
+        """
+        if self._packed.files is not None:
+            self._packed.files.verify()
         digest = hashlib.sha256()
         for trajectory in self:
             arrays = (

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from himatch.data.packed import BLOCK
 from himatch.data.selection import Selection
-from himatch.statistics.fences import FEWEST, GAP, Fences, sample_rows
+from himatch.statistics.fences import SENTINELS, Fences, sample_rows
 from himatch.types import Array
 
 SHOWN = 3
-MARKED = 0.3  # part of the steps in which one number may be a mark; one that comes more often means something
 
 
 @dataclass(frozen=True)
@@ -64,9 +63,7 @@ def find_extremes(dataset: Selection) -> tuple[Extremes, ...]:
     for name in ("observations", "actions", "rewards"):
         array: Array | None = getattr(packed, name)
         if array is not None and dataset.steps:
-            rows = array if array.ndim == 2 else array[:, None]
-            some = _extremes_of(dataset, name, rows)
-            found += some + _marks_of(dataset, name, rows, {one.name for one in some})
+            found += _extremes_of(dataset, name, array if array.ndim == 2 else array[:, None])
     return tuple(found)
 
 
@@ -89,45 +86,6 @@ def holds_extremes(dataset: Selection, found: Sequence[Extremes]) -> NDArray[np.
     return held
 
 
-def _marks_of(dataset: Selection, name: str, array: Array, known: set[str]) -> list[Extremes]:
-    """The columns in which one number far from all others comes too often for a single reading: -999 for none."""
-    ends, shifts = np.cumsum(dataset.lengths), dataset.shifts
-    rows = sample_rows(dataset.steps)
-    sample = array[rows + shifts[np.searchsorted(ends, rows, side="right")]]
-    found = []
-    for column in range(array.shape[1]):
-        called = dataset.packed.called(name, column)
-        mark = None if called in known else _mark(sample[:, column])
-        if mark is None:
-            continue
-        low, high, count, first, start = np.inf, -np.inf, 0, list[int](), 0
-        for block in dataset.blocks(array, BLOCK):
-            values = block[:, column]
-            marked = values == mark
-            count += int(marked.sum())
-            first += (start + np.flatnonzero(marked)[: SHOWN - len(first)]).tolist()
-            others = values[~marked]
-            low, high = min(low, others.min(initial=np.inf)), max(high, others.max(initial=-np.inf))
-            start += len(block)
-        share = count / dataset.steps
-        if share < MARKED and max(low - mark, mark - high) > GAP * (high - low):
-            some = tuple(_extreme(dataset, row, float(mark)) for row in first)
-            found.append(Extremes(called, count, some, float(low), float(high), share))
-    return found
-
-
-def _mark(values: Array) -> float | None:
-    """The lowest or the highest number, if it comes several times and the others are many and far from it."""
-    for mark in (values.min(), values.max()):
-        others = values[values != mark]
-        if len(values) - len(others) < 2 or len(others) <= (1 - MARKED) * len(values):
-            continue
-        low, high = float(others.min()), float(others.max())
-        if max(low - mark, mark - high) > GAP * (high - low) and len(np.unique(others)) >= FEWEST:
-            return float(mark)
-    return None
-
-
 def _extremes_of(dataset: Selection, name: str, array: Array) -> list[Extremes]:
     ends, shifts = np.cumsum(dataset.lengths), dataset.shifts
     rows = sample_rows(dataset.steps)
@@ -139,7 +97,8 @@ def _extremes_of(dataset: Selection, name: str, array: Array) -> list[Extremes]:
         return []
     width = array.shape[1]
     counts, first = np.zeros(width, dtype=np.int64), [list[tuple[int, float]]() for _ in range(width)]
-    low, high = np.full(width, np.inf), np.full(width, -np.inf)
+    least, most = np.full(width, np.inf), np.full(width, -np.inf)  # of the extreme ones
+    low, high = fences.usual
     # Single precision must not move a bound beyond the value that it was made of.
     below, above = below.astype(np.float32), above.astype(np.float32)
     start = 0
@@ -150,11 +109,11 @@ def _extremes_of(dataset: Selection, name: str, array: Array) -> list[Extremes]:
             for column in np.flatnonzero(beyond.any(axis=0)):
                 for step in np.flatnonzero(beyond[:, column])[: SHOWN - len(first[column])]:
                     first[column].append((start + int(step), float(block[step, column])))
-            low = np.minimum(low, np.where(beyond, np.inf, block).min(axis=0))
-            high = np.maximum(high, np.where(beyond, -np.inf, block).max(axis=0))
-        else:
-            low, high = np.minimum(low, block.min(axis=0)), np.maximum(high, block.max(axis=0))
+            least = np.minimum(least, np.where(beyond, block, np.inf).min(axis=0))
+            most = np.maximum(most, np.where(beyond, block, -np.inf).max(axis=0))
         start += len(block)
+    share = counts / dataset.steps
+    marks = (least == most) & (share > SENTINELS)
     return [
         Extremes(
             dataset.packed.called(name, int(column)),
@@ -162,6 +121,7 @@ def _extremes_of(dataset: Selection, name: str, array: Array) -> list[Extremes]:
             tuple(_extreme(dataset, row, value) for row, value in first[column]),
             float(low[column]),
             float(high[column]),
+            float(share[column]) if marks[column] else None,
         )
         for column in np.flatnonzero(counts)
     ]

@@ -17,14 +17,16 @@ SAME_RATE = 0.02  # part of a rate by which clocks of the same control loop diff
 class Facts:
     """``rate`` in Hz, ``units`` by column, and the ``mappings``: files that say which column of a table holds what.
 
-    ``clock`` is a column of times, by its name, that none of them names. ``continuous`` where somebody says that the
-    actions are, whatever they look like.
+    ``clock`` is a column of times, by its name, that none of them names. A ``timed`` source has a time of its own, so
+    the rate of its task need not be its. ``continuous`` where somebody says that the actions are, whatever they look
+    like.
     """
 
     rate: float | None = None
     units: Mapping[str, str] = field(default_factory=dict)
     mappings: tuple[str, ...] = ()
     clock: str | None = None
+    timed: bool = False
     continuous: bool = False
 
     def as_json(self) -> dict[str, Any]:
@@ -40,6 +42,7 @@ class Facts:
             {str(k): str(v) for k, v in units.items()} if isinstance(units, dict) else {},
             tuple(map(str, mappings)) if isinstance(mappings, (list, tuple)) else (),
             clock if isinstance(clock, str) else None,
+            stored.get("timed") is True,
             stored.get("continuous") is True,
         )
 
@@ -61,7 +64,8 @@ def join_facts(parts: Sequence[Facts]) -> Facts:
                 )
     mappings = dict.fromkeys(name for part in parts for name in part.mappings)
     clock = next((part.clock for part in parts if part.clock is not None), None)
-    return Facts(rates[0] if rates else None, units, tuple(mappings), clock, any(part.continuous for part in parts))
+    timed, continuous = any(part.timed for part in parts), any(part.continuous for part in parts)
+    return Facts(rates[0] if rates else None, units, tuple(mappings), clock, timed, continuous)
 
 
 def stated_rate(attributes: Mapping[str, Any]) -> float | None:

@@ -13,7 +13,7 @@ import numpy as np
 from himatch._runtime.files import entry, new_folder, reading
 from himatch.data.columns import mapping_file
 from himatch.data.dataset import TrajectoryDataset
-from himatch.data.packed import MANIFEST, open_packed, save_manifest
+from himatch.data.packed import MANIFEST, SUM, open_packed, save_manifest
 from himatch.data.reader import LoadOptions, Source, anonymous_task, source_files, source_name, with_columns
 from himatch.data.sources import locate
 from himatch.errors import DataError, HimatchWarning, note
@@ -57,6 +57,7 @@ def _request(source: Source, options: LoadOptions) -> dict[str, Any]:
         "drop_bad": options.drop_bad,
         "drop_extremes": options.drop_extremes,
         "columns": dict(options.columns or {}),
+        "sum": SUM,  # folders of earlier versions have none, and are filled again
     }
     plain: dict[str, Any] = json.loads(json.dumps(request))  # as it is read back
     return plain

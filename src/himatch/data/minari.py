@@ -38,12 +38,23 @@ class MinariFolder:
     @property
     def env_id(self) -> str | None:
         """The environment the set was recorded in, where it says so."""
+        name = self._environment.get("id") if self._environment else self.written_by_himatch.get("env_id")
+        return name if isinstance(name, str) else None
+
+    @property
+    def _environment(self) -> dict[str, Any]:
+        """Gymnasium's facts about it, where they are there."""
         facts = self.metadata.get("env_spec")
         if isinstance(facts, str):
             with reading(str(self.data / METADATA)):
                 facts = json.loads(facts)
-        name = facts.get("id") if isinstance(facts, dict) else self.written_by_himatch.get("env_id")
-        return name if isinstance(name, str) else None
+        return facts if isinstance(facts, dict) else {}
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """What it was made with."""
+        settings = self._environment.get("kwargs")
+        return settings if isinstance(settings, dict) else {}
 
     @property
     def written_by_himatch(self) -> dict[str, Any]:
@@ -64,8 +75,8 @@ class MinariFolder:
 
     @property
     def facts(self) -> Facts:
-        """Control rate and units, where himatch wrote them."""
-        return replace(Facts.of(self.written_by_himatch), mappings=())
+        """Control rate and units, where himatch wrote them; an environment may have been told to take longer steps."""
+        return replace(Facts.of(self.written_by_himatch), mappings=(), timed="frame_skip" in self._settings)
 
     @property
     def content_hash(self) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,6 +30,7 @@ Allocate = Callable[[str, tuple[int, ...]], Array]
 MANIFEST = "packed.json"
 ROWS = "rows.npy"
 _FLOATS = np.dtype(np.float32)
+SUM, SUMMED = "crc32", 1 << 20  # checksum of an array's file, and how many bytes of it are read at a time
 BLOCK = 65536  # rows handled at a time where a pass must not touch the whole array at once
 
 
@@ -59,6 +61,26 @@ def mapped_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any] = _FLO
     return mapped
 
 
+@dataclass
+class MappedFiles:
+    """The files of mapped arrays, with what the manifest says of each."""
+
+    folder: Path
+    listed: Mapping[str, Mapping[str, Any]]
+    verified: bool = False
+
+    def verify(self) -> None:
+        """Refuse arrays whose numbers are not those that were written; reads all of them, once."""
+        for name, facts in () if self.verified else self.listed.items():
+            with reading(str(self.folder)):
+                found = _file_sum(self.folder / name)
+            if found != facts[SUM]:
+                raise DataError(
+                    f"{self.folder / name}: damaged (its checksum differs); remove {self.folder}, it is made again"
+                )
+        self.verified = True
+
+
 @dataclass(frozen=True, eq=False)
 class Packed:
     """``E`` episodes of ``N`` steps together; episode ``e`` is rows ``starts[e]`` to ``starts[e] + lengths[e]``.
@@ -66,7 +88,8 @@ class Packed:
     ``observations`` (N, obs), ``actions`` (N, act), ``rewards`` (N,) or None, ``lengths`` (E,), ``terminated`` (E,),
     ``final_observations`` (E, obs) of which only rows with ``has_final`` (E,) mean anything, ``labels`` E strings.
     ``columns`` has what a table calls the columns of each array; other sources do not name them. ``facts`` are those
-    that hold for all of it, ``places`` where in the source everything was.
+    that hold for all of it, ``places`` where in the source everything was. ``files`` are those that arrays are
+    mapped from.
     """
 
     observations: Array
@@ -80,6 +103,7 @@ class Packed:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     facts: Facts = field(default_factory=Facts)
     places: Places = field(default_factory=Places)
+    files: MappedFiles | None = None
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -181,13 +205,23 @@ def save_manifest(folder: Path, packed: Packed, facts: dict[str, Any]) -> None:
 
 
 def _array_facts(path: Path) -> dict[str, Any]:
-    """Size of an array's file, and a checksum of its header: all of it would take as long as reading it."""
+    """Size of an array's file, a checksum of its header, and one of all of it, which is compared when all is read."""
     with path.open("rb") as file:
         np.lib.format.read_magic(file)
         np.lib.format.read_array_header_1_0(file)
         header = file.tell()
         file.seek(0)
-        return {"bytes": path.stat().st_size, "header": header, SEAL: hashlib.sha256(file.read(header)).hexdigest()}
+        sha256 = hashlib.sha256(file.read(header)).hexdigest()
+    return {"bytes": path.stat().st_size, "header": header, SEAL: sha256, SUM: _file_sum(path)}
+
+
+def _file_sum(path: Path) -> int:
+    """CRC-32 of a file: it finds accidents, and gigabytes take seconds."""
+    found = 0
+    with path.open("rb", buffering=0) as file:
+        while block := file.read(SUMMED):
+            found = zlib.crc32(block, found)
+    return found
 
 
 def _check_array(path: Path, facts: dict[str, Any], where: str) -> None:
@@ -201,7 +235,7 @@ def open_packed(folder: Path) -> tuple[Packed, dict[str, Any]]:
     """Open a folder of mapped arrays and what its manifest says about them.
 
     What is changed in memory (clipped actions) never reaches the files. The manifest is verified, and of the arrays
-    sizes and headers, but not their numbers, which are read when they are needed.
+    sizes and headers; their numbers are by :meth:`MappedFiles.verify`, for that takes as long as reading them.
     """
     where = str(folder)
     facts = read_json(folder / MANIFEST, where)
@@ -236,6 +270,7 @@ def open_packed(folder: Path) -> tuple[Packed, dict[str, Any]]:
         {array: tuple(entry(columns, list, where, array)) for array in columns},
         Facts.of(entry({"facts": {}, **facts}, dict, where, "facts")),
         _places(folder, facts),
+        MappedFiles(folder, entry(facts, dict, where, "files")),
     )
     stepwise = [len(a) for a in (packed.observations, packed.actions, packed.rewards) if a is not None]
     per_episode = [*map(len, (packed.terminated, packed.has_final, packed.final_observations)), len(packed.labels)]

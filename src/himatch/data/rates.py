@@ -69,8 +69,14 @@ def rate_of_steps(
 
 def _since_1970(step: NDArray[Any]) -> str | None:
     """What times of this century are counted in: the numbers of a clock are large, those of steps are not."""
-    middle = float(np.median(step[np.isfinite(step)]))
+    finite = step[np.isfinite(step)]
+    middle = float(np.median(finite)) if len(finite) else 0.0
     return next((unit for unit, least in EPOCHS.items() if least <= middle < 10 * least), None)
+
+
+def holds_times(step: NDArray[Any], unit: str | None) -> bool:
+    """Whether a step column holds times: numbers with a unit, fractions, or so large that they count from 1970."""
+    return unit is not None or _since_1970(step) is not None or bool((step[np.isfinite(step)] % 1 != 0).any())
 
 
 def note_other_rate(given: float, measured: float | None, who: str, where: str) -> None:

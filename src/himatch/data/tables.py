@@ -18,7 +18,7 @@ from himatch.data.facts import Facts
 from himatch.data.packed import Allocate, Packed
 from himatch.data.places import Places
 from himatch.data.problems import LEAVE_OUT, Problems
-from himatch.data.rates import note_gaps, rate_of_steps
+from himatch.data.rates import holds_times, note_gaps, rate_of_steps
 from himatch.data.row_order import Rows, order_rows
 from himatch.data.table_files import DataFrame, StepTable, open_table
 from himatch.data.wording import listed
@@ -47,11 +47,12 @@ def read_table(
     episodes = list(_episodes(steps, rows_of, table, problems))
     names = [listed([repr(name)]) for name in rows_of]
     packed = pack_episodes(episodes, table.where, task, allocate, names)
-    rate = mapping.rate
+    rate, timed = mapping.rate, steps.clock is not None
     if "step" in steps.roles:
         ordered = {name: rows for i, (name, rows) in enumerate(rows_of.items()) if i not in problems.episodes}
         note_gaps(steps.roles["step"], ordered, steps.step_unit, table.where)
         rate = rate_of_steps(steps.roles["step"], ordered, steps.step_unit, rate, table.where)
+        timed |= holds_times(steps.roles["step"], steps.step_unit)
     for one in steps.content.flags:
         note(
             f"{table.where}: column {listed([steps.all_names[one.column or 0]])} holds {listed([one.cell])} in "
@@ -71,7 +72,7 @@ def read_table(
     return replace(
         packed,
         columns=called,
-        facts=Facts(rate, units, (mapping.path,) if mapping.path else (), steps.clock, mapping.continuous),
+        facts=Facts(rate, units, (mapping.path,) if mapping.path else (), steps.clock, timed, mapping.continuous),
         places=Places(tuple(rows_of), order, ((0, path),), _said(steps, order)),
     ), problems
 

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from himatch._runtime.files import write_json
+from himatch._runtime.seals import write_sealed
 from himatch._runtime.tensors import versions
 from himatch.divergences import summarize
 from himatch.errors import TargetError
@@ -74,9 +74,9 @@ class Evaluation:
         return f"{result_table(rows, self.results[0].conditioning)}<small>mean error: {escape(sums)}</small>"
 
     def write(self, path: Path | None = None) -> Path:
-        """Write ``evaluation.json``, by default into the run folder."""
+        """Write ``evaluation.json`` with its checksum, by default into the run folder."""
         out = path or self.folder.evaluation
-        write_json(out, self.as_json())
+        write_sealed(out, self.as_json())
         return out
 
 

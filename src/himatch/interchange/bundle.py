@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from himatch._runtime.files import new_folder, write_json
+from himatch._runtime.files import new_folder
+from himatch._runtime.seals import write_sealed
 from himatch.datagen.recipes import made_as
 from himatch.errors import HimatchError
 from himatch.interchange.card import command
@@ -73,5 +74,5 @@ def bundle(
         part = part_of(progress, parts - 1, parts)
         found = load(partial).evaluate(targets, episodes=episodes, feature=feature, progress=part).as_json()
         found["provenance"]["run"] = target.name
-        write_json(folder.evaluation, found)
+        write_sealed(folder.evaluation, found)
     return load(target)

@@ -147,11 +147,10 @@ def _differing(settings: dict[str, Any], preset: str, method: Method) -> dict[st
 
 def _evaluation(policy: Policy) -> str | None:
     """The groups of ``evaluation.json``, if there is one of this run."""
-    path = policy.run.folder.evaluation
-    if not path.is_file():
+    content = policy.run.folder.evaluated()
+    if content is None:
         return None
     try:
-        content = json.loads(path.read_text())
         rows = [
             f"| {group} | {s['mean']:.3f} ± {s['std']:.3f} | {middle(s)} |" for group, s in content["summary"].items()
         ]
@@ -163,7 +162,7 @@ def _evaluation(policy: Policy) -> str | None:
             f"{content['provenance']['env_id'] or 'an environment that was handed over'}. The error is W1 for "
             "distributions, else the distance of the mean return or final value."
         )
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return None  # somebody else's file of that name
     head = "interquartile mean" + (" (95% interval)" if with_interval else "")
     return "\n".join([how, "", f"| targets | error | {head} |", "|---|---|---|", *rows])

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from himatch._runtime.files import entry, read_json
-from himatch._runtime.seals import RUN_FORMAT, read_sealed
+from himatch._runtime.files import entry
+from himatch._runtime.seals import EVALUATE, RUN_FORMAT, read_found, read_sealed
 
 BUNDLED = Path(__file__).parent / "bundled"
 
@@ -58,7 +58,7 @@ def read_cards(folder: str | Path | None = None) -> list[ModelCard]:
 def read_card(folder: Path) -> ModelCard:
     """One model's card."""
     where = str(folder)
-    run, found = read_sealed(folder / "run.json", RUN_FORMAT), read_json(folder / "evaluation.json", where)
+    run, found = read_sealed(folder / "run.json", RUN_FORMAT), read_found(folder / "evaluation.json", EVALUATE)
     targets = entry(found, list, where, "targets")
     mixtures: dict[str, list[float]] = {group: [] for group in entry(found, dict, where, "summary")}
     for i in range(len(targets)):

@@ -11,7 +11,7 @@
     seed-0/last.safetensors  weights; best.safetensors are those that validation selected
     seed-0/metrics.jsonl     losses over time
     training.safetensors     what --resume continues from
-    evaluation.json          what himatch evaluate found
+    evaluation.json          what himatch evaluate found, with its checksum
     scores.json              action error and sensitivity of every seed on logged episodes, with its checksum
     failed.json              why a training ended before it was done; without run.json beside it there is no run
 
@@ -30,8 +30,18 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 from torch import Tensor
 
-from himatch._runtime.files import add_row, check_target, read_json, read_rows, sweep, write_json, write_rows, writing
-from himatch._runtime.seals import RUN_FORMAT, SEAL, check_file, digest, file_facts, read_sealed, sealed
+from himatch._runtime.files import add_row, check_target, read_rows, sweep, write_json, write_rows, writing
+from himatch._runtime.seals import (
+    EVALUATE,
+    RUN_FORMAT,
+    SEAL,
+    check_file,
+    digest,
+    file_facts,
+    read_found,
+    read_sealed,
+    write_sealed,
+)
 from himatch._runtime.tensors import read_facts, read_tensors, write_tensors
 from himatch.data import TrajectoryDataset, load_dataset, write_minari
 from himatch.errors import DataError, HimatchError, one_line
@@ -95,6 +105,10 @@ class RunFolder:
         """What ``himatch evaluate`` found."""
         return self.path / _EVALUATION
 
+    def evaluated(self) -> dict[str, Any] | None:
+        """The content of that file, where there is one."""
+        return read_found(self.evaluation, EVALUATE) if self.evaluation.is_file() else None
+
     def evaluation_of(self, *different: str) -> Path:
         """The same for an evaluation that differs from the plain one; none writes over another."""
         text = "-".join([Path(_EVALUATION).stem, *different])
@@ -138,7 +152,7 @@ class RunFolder:
         found = sorted({path for pattern in _CONSTANT for path in self.path.glob(pattern) if path.is_file()})
         with writing(self.path / _RUN):
             files = {path.relative_to(self.path).as_posix(): file_facts(path) for path in found}
-        write_json(self.path / _RUN, sealed({"format": RUN_FORMAT, **content, "files": files}))
+        write_sealed(self.path / _RUN, {"format": RUN_FORMAT, **content, "files": files})
         self._identity = digest(content)
 
     def incomplete(self, reason: object) -> DataError:
@@ -243,17 +257,11 @@ class RunFolder:
         path = self.path / _SCORES
         if not path.is_file():
             return None
-        content = read_json(path)
-        if content.pop(SEAL, None) != digest(content):
-            raise DataError(
-                f"{path}: edited, damaged or written by an earlier version of himatch (its checksum differs); restore "
-                "it or remove it, policy.score(episodes) tells the same"
-            )
-        return content
+        return read_found(path, "remove it, policy.score(episodes) tells the same")
 
     def write_scores(self, scores: Mapping[str, Any]) -> None:
         """Keep them, with their checksum."""
-        write_json(self.path / _SCORES, sealed(scores))
+        write_sealed(self.path / _SCORES, scores)
 
     def add_metrics(self, seed: int, row: dict[str, Any]) -> None:
         """Append a row."""

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from himatch.data import TrajectoryDataset
-from himatch.errors import DataError, TaskError, one_line
+from himatch.data.facts import Facts
+from himatch.errors import DataError, TargetError, TaskError, one_line
 from himatch.methods import METHODS, Agent, Method, method_from_spec
 from himatch.methods.batch import Dims
 from himatch.methods.normalizers import Normalizers
@@ -19,7 +20,7 @@ from himatch.runs.folder import RunFolder, Weights
 from himatch.runs.references import read_reference, referenced_features
 from himatch.runs.task_spec import task_from_spec
 from himatch.statistics.information import InformationStatistic, Statistic
-from himatch.targets import EpisodeReference
+from himatch.targets import Demonstration, EpisodeReference, Target, TargetLike, as_target
 from himatch.tasks import Task
 
 PREFERRED = ("x_velocity", "reward")  # what rollouts are scored on where the method matches no feature
@@ -94,8 +95,11 @@ class Run:
 
     @property
     def rate(self) -> float | None:
-        """Steps in a second of the data, in Hz; ``None`` where it does not say."""
-        rate = self.description["data"].get("rate")
+        """Steps in a second of the data, in Hz; ``None`` where neither it nor its task says.
+
+        Runs of earlier versions say nothing about it.
+        """
+        rate = self.description["data"].get("rate", self.task.rate)
         return None if rate is None else float(rate)
 
     @property
@@ -146,6 +150,17 @@ class Run:
     def held_out(self) -> TrajectoryDataset | None:
         """The episodes that were kept out of training, if any."""
         return self.folder.held_out(self.task)
+
+    def target(self, target: TargetLike) -> Target:
+        """Whatever can be one, as a target; in expressions ``heldout(i)`` is a held-out episode of the run."""
+        columns = self.description["data"].get("columns")
+        return as_target(target, self.task, self._held_out_target, columns, Facts(self.rate, self.units))
+
+    def _held_out_target(self, number: int) -> Target:
+        count = 0 if self.held_out is None else len(self.held_out)
+        if self.held_out is None or number >= count:
+            raise TargetError(f"{self.folder} has {count} held-out episodes, there is no heldout({number})", 0)
+        return Demonstration.held_out(self.held_out[number], self.groups[number], number)
 
     @cached_property
     def scores(self) -> dict[str, Any] | None:

@@ -66,6 +66,8 @@ def task_from_spec(spec: dict[str, Any]) -> Task:
     fields = {k: v for k, v in spec.items() if k not in ("coordinates", "functions", "reference_returns")}
     if registered is not None and stored.env_id is None:  # logs came first, a simulator later
         fields |= {"env_id": registered.env_id, "env_kwargs": registered.env_kwargs}
+    if registered is not None and stored.env_id in (None, registered.env_id):
+        fields["rate"] = registered.rate
     references = tuple(stored.reference_returns) if stored.reference_returns else None
     features = {**known, **stored.coordinates}
     task = Task(**fields, features=features, reference_returns=references)  # type: ignore[arg-type]

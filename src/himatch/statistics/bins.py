@@ -45,8 +45,8 @@ class Bins:
     def fit(cls, features: Iterable[NDArray[np.floating]], count: int = PAPER_BINS, *, fenced: bool = False) -> Bins:
         """Span the minimum to the maximum of all rows of all ``(T, d)`` arrays, as the paper does.
 
-        ``fenced`` leaves out episodes with an extreme value (:mod:`himatch.statistics.fences`): one bad reading would
-        put all others into a single bin. Where no value is extreme the bins are the same.
+        ``fenced`` leaves out extreme values (:mod:`himatch.statistics.fences`): one bad reading, or a number that marks
+        missing ones, would put all others into a single bin. Where no value is extreme the bins are the same.
         """
         if fenced and isinstance(features, Iterator):
             features = list(features)  # they may be looked at twice
@@ -65,15 +65,13 @@ class Bins:
                 sample.add(phi)
         if not lows:
             raise HimatchError("bins cannot be fitted to an empty dataset")
-        least, most = np.array(lows, dtype=np.float64), np.array(highs, dtype=np.float64)
-        low, high = least.min(axis=0), most.max(axis=0)
+        low, high = np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
         if fenced:
             fences = Fences(sample.rows)
             if (low < fences.low).any() or (high > fences.high).any():
                 for phi in features:
                     fences.add(phi)
-                below, above = fences.bounds
-                low, high = _inside(low, least, below), -_inside(-high, -most, -above)
+                low, high = fences.usual
         # A constant feature still needs a range; the same convention as numpy.histogram. The width also has to
         # survive rounding where the constant is huge.
         slack = np.where(high - low > np.spacing(np.abs(high)) * count, 0.0, np.maximum(0.5, np.abs(high) * 1e-6))
@@ -138,10 +136,3 @@ class Bins:
         cells, counts = np.unique(self.indices(phi), axis=0, return_counts=True)
         points = np.array(self.low) + (cells + 0.5) * self.widths
         return points, counts / counts.sum()
-
-
-def _inside(low: Array64, least: Float[Array64, "E d"], below: Array64) -> Array64:
-    """The lowest value, or where it is extreme that of the episodes without an extreme one."""
-    kept = np.where(least >= below, least, np.inf).min(axis=0)
-    inside: Array64 = np.where(low >= below, low, np.where(np.isinf(kept), below, kept))
-    return inside

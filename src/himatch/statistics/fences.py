@@ -13,6 +13,7 @@ from himatch._runtime.shapes import Array64, Float, shaped
 OUTER, REACH = 0.005, 3.0  # a fence is so many spans of the values between the outer parts beyond them
 ALONE = 3.0  # spans between a value beyond a fence and the next one; nearer ones are rare, not wrong
 SENTINELS, GAP = 0.05, 10.0  # at most this part of the values, so many ranges of the others away from them
+MARKED, REPEATED = 0.3, 10  # up to this part, if they are few numbers that each come so often: -999 for a missing value
 FEWEST = 20  # of fewer values none is unusual
 SAMPLE, RUN = 200_000, 1000  # values that quantiles are estimated from, in runs that lie together in a file
 
@@ -24,12 +25,7 @@ def fences(values: Float[NDArray[np.floating], "n d"]) -> tuple[Float[Array64, "
     """The smallest and the largest value of each column that are not extreme: minimum and maximum where none is."""
     found = Fences(values[sample_rows(len(values))])
     found.add(values)
-    low, high = found.bounds
-    inside = (values >= low) & (values <= high)
-    return (
-        np.where(inside, values, np.inf).min(axis=0).astype(np.float64),
-        np.where(inside, values, -np.inf).max(axis=0).astype(np.float64),
-    )
+    return found.usual
 
 
 class Fences:
@@ -65,18 +61,30 @@ class Fences:
     @property
     def bounds(self) -> tuple[Float[Array64, " d"], Float[Array64, " d"]]:
         """Beyond which numbers a value is extreme; infinite where none is."""
-        columns = range(len(self.span))
-        low = [-_alone([-x for x in self._below[i]], -self._least[i], self.span[i]) for i in columns]
-        return np.array(low), np.array([_alone(self._above[i], self._most[i], self.span[i]) for i in columns])
+        return -self._alone(-1)[0], self._alone(1)[0]
+
+    @property
+    def usual(self) -> tuple[Float[Array64, " d"], Float[Array64, " d"]]:
+        """The smallest and the largest value that are not extreme."""
+        return -self._alone(-1)[1], self._alone(1)[1]
+
+    def _alone(self, sign: int) -> tuple[Float[Array64, " d"], Float[Array64, " d"]]:
+        """On one side of all columns, where the gap is that ends the usual values, and the last of these."""
+        sides, last = (self._above, self._most) if sign > 0 else (self._below, -self._least)
+        found = [_gap([sign * part for part in far], *ends) for far, *ends in zip(sides, last, self.span, strict=True)]
+        return np.array([middle for middle, _ in found]), np.array([value for _, value in found])
 
 
-def _alone(far: list[Array64], last: float, span: float) -> float:
-    """Where the first gap ends that parts far values from the last of the others; infinite where there is none."""
+def _gap(far: list[Array64], last: float, span: float) -> tuple[float, float]:
+    """The middle of the first gap that parts far values from the others, infinite without one, and the value before."""
     if not far:
-        return np.inf
+        return np.inf, last
     values = np.concatenate([[last], np.sort(np.concatenate(far))])
     gaps = np.flatnonzero(np.diff(values) > ALONE * span)
-    return np.inf if not len(gaps) else float(values[gaps[0]] + values[gaps[0] + 1]) / 2
+    if not len(gaps):
+        return np.inf, float(values[-1])
+    before, after = values[gaps[0]], values[gaps[0] + 1]
+    return float(before + after) / 2, float(before)
 
 
 def sample_rows(count: int) -> Rows:
@@ -115,7 +123,9 @@ def _column_bounds(ordered: Array64) -> tuple[float, float, float]:
     """The bounds of one column, whose values are sorted, and the span of the usual ones."""
     if len(ordered) < FEWEST:
         return -np.inf, np.inf, 0.0
-    first, last = _without_sentinels(ordered)
+    first, last = _without_marks(ordered)
+    inner = _without_sentinels(ordered[first:last])
+    first, last = first + inner[0], first + inner[1]
     usual = ordered[first:last]
     rest = usual[len(usual) // 2]
     others = usual[usual != rest]
@@ -130,6 +140,40 @@ def _column_bounds(ordered: Array64) -> tuple[float, float, float]:
     if last < len(ordered) and high == np.inf:
         high = (ordered[last] + usual[-1]) / 2
     return min(low, rest), max(high, rest), span
+
+
+def _without_marks(ordered: Array64) -> tuple[int, int]:
+    """From where to where the values go on without numbers that mark missing ones, on either side or on both.
+
+    Such a number comes again and again, and nothing lies between it and the others, of which there are many. Behaviours
+    that are far apart, such as standing and running, are no marks: a robot moves from one to the other.
+    """
+    count = len(ordered)
+    lows = [0, *_cuts(ordered)]
+    highs = [count, *(count - cut for cut in _cuts(-ordered[::-1]))]
+    pairs = [(low, high) for low in lows for high in highs if count - (high - low) <= MARKED * count]
+    for first, last in sorted(pairs, key=lambda pair: pair[1] - pair[0]):
+        extent = ordered[last - 1] - ordered[first]
+        far_below = first == 0 or ordered[first] - ordered[first - 1] > GAP * extent
+        far_above = last == count or ordered[last] - ordered[last - 1] > GAP * extent
+        if far_below and far_above and len(np.unique(ordered[first:last])) >= FEWEST:
+            return first, last
+    return 0, count
+
+
+def _cuts(ordered: Array64) -> list[int]:
+    """How many of the lowest values may be marks: few numbers, or few values, with a wide gap behind them."""
+    most = int(MARKED * len(ordered))
+    if most == 0:
+        return []
+    low = ordered[: most + 1]
+    wide = np.flatnonzero(np.diff(low) > GAP * (ordered[-1 - most] - low[1:])) + 1
+    different = np.cumsum(np.diff(low, prepend=-np.inf) > 0)
+    return [
+        int(cut)
+        for cut in wide
+        if cut <= SENTINELS * len(ordered) or different[cut - 1] <= max(1, int(cut) // REPEATED)
+    ]
 
 
 def _without_sentinels(ordered: Array64) -> tuple[int, int]:

@@ -34,6 +34,7 @@ def register_task(
     env_kwargs: Mapping[str, Any] | None = None,
     reference_returns: tuple[float, float] | None = None,
     prefix_only: bool = False,
+    rate: float | None = None,
 ) -> Task:
     """Describe a task of your own and make it known by name.
 
@@ -46,6 +47,7 @@ def register_task(
         observation_width = observation_width or facts.observation_width
         action_width = action_width or facts.action_width
         horizon = horizon or facts.horizon
+        rate = facts.rate if rate is None else rate
         if action_low is None and action_high is None:
             action_low, action_high = facts.action_low, facts.action_high
     if horizon is None:
@@ -62,6 +64,7 @@ def register_task(
         env_kwargs=env_kwargs or {},
         reference_returns=reference_returns,
         prefix_only=prefix_only,
+        rate=rate,
     )
     _registry[name] = task
     return task

@@ -17,6 +17,7 @@ from himatch.tasks.physics import import_gymnasium
 if TYPE_CHECKING:
     import gymnasium
 
+DIGITS = 6  # of a rate that are more than rounding
 FLATTENED = (
     "gymnasium.wrappers.FlattenObservation makes one of a Dict of observations, whose keys it takes in the space's "
     "order, as a rule the alphabet's; logs must have them in the same order"
@@ -32,6 +33,8 @@ class EnvironmentFacts:
     action_low: tuple[float, ...] | None
     action_high: tuple[float, ...] | None
     horizon: int | None
+    rate: float | None
+    """Control steps a second, where the environment has a ``dt``."""
 
 
 def vector_width(space: gymnasium.Space[Any], what: str) -> int:
@@ -53,8 +56,15 @@ def refusal(what: str, kind: str, error: type[HimatchError] = TaskError) -> Hima
     return error(f"{what} is {kind}; himatch handles continuous vectors only (a one-dimensional Box of floats)")
 
 
+def _rate(seconds: object) -> float | None:
+    """Steps a second, of what an environment calls its dt."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float, np.number)) or not 0 < seconds < np.inf:
+        return None
+    return float(f"{1 / float(seconds):.{DIGITS}g}")
+
+
 def environment_facts(env_id: str, env_kwargs: Mapping[str, Any]) -> EnvironmentFacts:
-    """Make the environment once and read its spaces and time limit."""
+    """Make the environment once and read its spaces, time limit and rate."""
     try:
         with quiet_loading():
             env = made(partial(make_environment, env_id, env_kwargs), env_id)
@@ -72,6 +82,7 @@ def environment_facts(env_id: str, env_kwargs: Mapping[str, Any]) -> Environment
             tuple(low.tolist()) if bounded else None,
             tuple(high.tolist()) if bounded else None,
             None if env.spec is None else env.spec.max_episode_steps,
+            _rate(getattr(env.unwrapped, "dt", None)),
         )
     finally:
         env.close()

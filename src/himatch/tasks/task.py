@@ -52,6 +52,8 @@ class Task:
         Return of a random and of an expert policy, the 0 and 100 of D4RL's normalised score.
     prefix_only
         Rows wider than ``observation_width`` are cut to it (Ant: contact forces follow the first 27 numbers).
+    rate
+        Control steps a second (Hz), for data that has no time of its own; ``None`` means unknown.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Task:
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     reference_returns: tuple[float, float] | None = None
     prefix_only: bool = False
+    rate: float | None = None
 
     def __post_init__(self) -> None:
         if not self.name or any(c.isspace() or c in "+:,()/" for c in self.name):
@@ -74,6 +77,8 @@ class Task:
         for width, what in ((self.observation_width, "observation"), (self.action_width, "action")):
             if width is not None and width < 1:
                 raise TaskError(f"task {self.name}: the {what} width must be at least 1, got {width}")
+        if self.rate is not None and not 0 < self.rate < np.inf:
+            raise TaskError(f"task {self.name}: the rate is a positive number of steps a second, got {self.rate}")
         low, high = self._bound(self.action_low, "action_low"), self._bound(self.action_high, "action_high")
         if (low is None) != (high is None):
             raise TaskError(f"task {self.name}: give both action_low and action_high, or neither")

@@ -166,10 +166,11 @@ class Plan:
     def _note_extremes(self) -> None:
         """Warn of readings that are trained on though nobody may have meant them."""
         found = self.split.train.extremes()
+        without = ", and bins end before them" if self.statistic.binned and self.bin_range == "usual" else ""
         for column in found[:NOTED]:
             note(
-                f"{column}; it is trained on with them (himatch data inspect shows them, --drop-extremes leaves such "
-                "episodes out)"
+                f"{column}; it is trained on with them{without} (himatch data inspect shows them, --drop-extremes "
+                "leaves such episodes out)"
             )
         if len(found) > NOTED:
             note(f"{len(found) - NOTED} more columns have extreme values (himatch data inspect)")

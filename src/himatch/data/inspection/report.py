@@ -23,7 +23,8 @@ class FeatureReport:
 
     ``spread`` is the standard deviation of episode means: how much episodes differ, which is what conditioning on the
     feature can tell apart. ``distributions`` holds histograms over ``edges`` of all episodes and of each group. There
-    are that many different ``values``, 3 if more.
+    are that many different ``values``, 3 if more. ``usual`` is what bins span in training: ``edges`` without extreme
+    values.
     """
 
     name: str
@@ -37,6 +38,7 @@ class FeatureReport:
     edges: list[float]
     distributions: dict[str, list[float]]
     values: int
+    usual: tuple[float, float]
 
     def __repr__(self) -> str:
         return (

@@ -85,7 +85,7 @@ def _feature_reports(dataset: TrajectoryDataset, name: str, groups: dict[str, li
     feature = resolve_feature(name, dataset.task)
     episodes = [feature(trajectory) for trajectory in dataset]
     columns = feature.names(episodes[0].shape[1])
-    bins = Bins.fit(episodes)
+    bins, usual = Bins.fit(episodes), Bins.fit(episodes, fenced=True)
     everything = np.concatenate(episodes)
     means = np.array([phi.mean(axis=0, dtype=np.float64) for phi in episodes])
     histograms = {"all": bins.histogram(everything)}
@@ -108,6 +108,7 @@ def _feature_reports(dataset: TrajectoryDataset, name: str, groups: dict[str, li
                 bins.edges[i].tolist(),
                 {group: histogram[i].tolist() for group, histogram in histograms.items()},
                 _count_values(values),
+                (usual.low[i], usual.high[i]),
             )
         )
     return reports
@@ -161,10 +162,22 @@ def _remarks(dataset: TrajectoryDataset, reports: list[FeatureReport]) -> list[s
         for report in reports
         if report.minimum == report.maximum
     ]
-    remarks += [
+    remarks += filter(None, map(_remark_on_bins, reports))
+    return remarks
+
+
+def _remark_on_bins(report: FeatureReport) -> str | None:
+    """How bins deal with values far from the others, where there are any."""
+    low, high = report.usual
+    if (low, high) != (report.edges[0], report.edges[-1]):
+        return (
+            f"bins of {report.name} will span {low:.4g} to {high:.4g}, and not {report.minimum:.4g} to "
+            f"{report.maximum:.4g}: values that stand alone far beyond fall into the end bins"
+        )
+    filled = sum(share > 0 for share in report.distributions["all"])
+    if not 1 < filled < FEW_BINS or report.values <= 2:
+        return None
+    return (
         f"feature {report.name} fills {filled} of {PAPER_BINS} bins: some values are far from the others, and a "
         "policy conditioned on its distribution hardly sees these apart"
-        for report in reports
-        if 1 < (filled := sum(share > 0 for share in report.distributions["all"])) < FEW_BINS and report.values > 2
-    ]
-    return remarks
+    )
