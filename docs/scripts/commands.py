@@ -21,8 +21,9 @@ COLUMNS = "100"  # of the terminal; much wider ones get several panels side by s
 HEAD = """# Commands
 
 What `himatch COMMAND --help` says, for every command; written by `python docs/scripts/commands.py`. Exit codes: 0 done,
-2 bad input (one line on standard error says what is wrong and how to mend it), 130 interrupted. `himatch --version`
-prints the version. Notes about data that was repaired and targets out of reach go to standard error.
+2 bad input (standard error says what is wrong and how to mend it, in one line, of tables in one for each kind of
+problem), 130 interrupted. `himatch --version` prints the version. Notes about data that was repaired and targets out of
+reach go to standard error.
 """
 
 

@@ -14,6 +14,7 @@ import himatch as hm
 from himatch.errors import HimatchError, HimatchWarning
 from himatch.policy import Policy
 from himatch.rollout import CONDITIONINGS, Conditioning
+from himatch.rollout.checks import note_outside
 from himatch.targets import EpisodeReference, Target
 
 WAIT = 60.0  # seconds, which nothing here takes
@@ -91,6 +92,14 @@ def test_planning_does_not_hold_up_the_loop(
     assert not planning.is_alive()
     row = data[1].observations[5]
     assert not np.array_equal(controller.act(row), undisturbed.act(row))
+
+
+def test_a_constant_out_of_reach_is_said_to_be_one(recwarn: pytest.WarningsRecorder) -> None:
+    data = hm.load_dataset([hm.Trajectory(np.ones((9, 2)), np.zeros((9, 1)))] * 2)
+    reference = EpisodeReference.of(data, "obs[0]")
+    note_outside(hm.parse_target("point(5)"), None, reference)
+    (said,) = [str(one.message) for one in recwarn if "no training episode goes" in str(one.message)]
+    assert said.endswith("they have obs[0] at 1")
 
 
 def test_a_prepared_target_that_does_not_fit(policy: Policy, data: hm.TrajectoryDataset) -> None:

@@ -196,6 +196,16 @@ def test_the_feature_is_checked_before_data_is_made(bundled: Path, tmp_path: Pat
     assert not (tmp_path / "cache").exists()
 
 
+def test_an_extreme_value_is_named_where_training_diverges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoil(monkeypatch, 2, [0])
+    rng = np.random.default_rng(0)
+    arrays = {"observations": rng.normal(size=(80, 2)), "actions": rng.uniform(-1, 1, (80, 1)), "lengths": [20] * 4}
+    arrays["observations"][30, 1] = 1e30
+    said = r"obs\[1\] has 1 extreme value, .* 1e\+30 in episode 1, step 10; mend them or .* a learning rate below"
+    with pytest.raises(TrainingError, match=said), pytest.warns(HimatchWarning, match="extreme"):
+        hm.train(hm.CDT("obs[0]"), hm.load_dataset(arrays), out=tmp_path / "run", **TINY)
+
+
 def test_a_column_is_a_feature_of_a_task_that_is_named(tmp_path: Path, run: Run) -> None:
     data, out = write_csv(make_episodes((20,) * 4), tmp_path), tmp_path / "run"
     assert hm.train(hm.CDT("obs_1"), data, task=ARM, out=out, **TINY).feature == "obs_1"

@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_one_line(hopper: hm.TrajectoryDataset, tmp_path: P
     ]
     cdt = ["train", "cdt", "--feature", "x_velocity", *usual]
     assert_refused(run("train", "cdt", *usual), "it has feature x_velocity, here reward; give its settings")
-    assert_refused(run("train", "dt", *usual), "it has name cdt, here dt")
+    assert_refused(run("train", "dt", *usual), "was trained with cdt, and a dt cannot start from it: only the")
     assert_refused(run(*cdt, "--width", 32), "it has width 16, here 32")
     assert_refused(run(*cdt[:-4], "--split", "none", "--start", tmp_path / "nowhere"), "nowhere is not a run folder")
     code, out, _ = run(*cdt)

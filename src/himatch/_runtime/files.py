@@ -49,6 +49,9 @@ def reading(where: str) -> Iterator[None]:
         raise DataError(f"{where}: {reason.filename or 'a file'} is missing; the set is incomplete") from reason
     except PermissionError as reason:
         raise DataError(f"{where}: no permission to read it") from reason
+    except UnicodeDecodeError as reason:
+        byte = reason.object[reason.start]
+        raise DataError(f"{where}: is not UTF-8 text (byte 0x{byte:02x} is not); save it as UTF-8") from reason
     except _DAMAGE as reason:
         raise damaged(where, one_line(reason)) from reason
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+FLAGS = {"true": 1.0, "false": 0.0}
 MISSING = ("", "none", "nan", "null", "na", "n/a", "<na>", "nat")
 
 Reader = Callable[[object], float]
@@ -19,7 +20,19 @@ def number(cell: object) -> float:
     word = str(cell).strip().lower()
     if word in MISSING:
         return np.nan
-    return float({"true": 1, "false": 0}.get(word, word))
+    if "_" in word:  # 1_000 is a number to Python alone
+        raise ValueError(word)
+    return FLAGS[word] if word in FLAGS else float(word)
+
+
+def is_flag(cell: object) -> bool:
+    """Whether a cell is true or false."""
+    return str(cell).strip().lower() in FLAGS
+
+
+def among_numbers(column: NDArray[np.float64]) -> bool:
+    """Whether a column with flags holds other numbers than these."""
+    return bool((np.isfinite(column) & (column != 0) & (column != 1)).any())
 
 
 def moment(cell: object) -> float:
@@ -50,13 +63,17 @@ class WrongCell:
 class TableContent:
     """The rows of a table: columns of numbers and columns of words, ``(rows, columns)`` each.
 
-    Wrong cells are zero among the numbers. ``times`` are columns that hold dates, in nanoseconds.
+    Wrong cells are zero among the numbers. ``times`` are columns that hold dates, in nanoseconds. ``flags`` are the
+    first true or false of columns that hold other numbers, too. ``said`` are words that stand for no finite number, by
+    row and column, where the table cannot be asked for them again.
     """
 
     numbers: NDArray[np.float64]
     words: NDArray[Any]
     wrong: list[WrongCell]
     times: frozenset[int]
+    flags: tuple[WrongCell, ...] = ()
+    said: Mapping[tuple[int, int], str] = field(default_factory=dict)
 
 
 def is_date(cell: object) -> bool:
@@ -71,7 +88,7 @@ def is_date(cell: object) -> bool:
 def read_cell(cell: object, row: int, column: int, reader: Reader, wrong: list[WrongCell]) -> float:
     """A cell as a number; one that is none is added to the wrong ones."""
     try:
-        return float(cell) if isinstance(cell, str) else reader(cell)
+        return float(cell) if isinstance(cell, str) and "_" not in cell else reader(cell)
     except ValueError:
         pass
     try:

@@ -95,6 +95,8 @@ class Columns:
         for known in (names, raw):
             if name and name in known:
                 return known.index(name)
+        if name:
+            _refuse_several(name, raw, where)
         if name and role == "episode":
             raise self._no_column(
                 f"{name!r} that says which episode a row belongs to", role, names, where, "'' makes a table one episode"
@@ -111,6 +113,7 @@ class Columns:
             exact = [i for i, both in enumerate(zip(names, raw, strict=True)) if pattern in both]
             matching = exact or [i for i, name in enumerate(names) if fnmatchcase(name, pattern)]
             if not matching:
+                _refuse_several(pattern, raw, where)
                 raise self._no_column(f"matches {pattern!r} for the {what}", what, names, where)
             selected += matching
         return list(dict.fromkeys(selected))
@@ -141,6 +144,17 @@ def split_units(raw: list[str]) -> tuple[list[str], dict[str, str]]:
         if match is not None and name == match["name"]
     }
     return names, units
+
+
+def _refuse_several(name: str, raw: list[str], where: str) -> None:
+    """Say so where a name is that of several columns: twice the same, or with several units."""
+    several = [one for one in raw if (match := _WITH_UNIT.fullmatch(one)) is not None and match["name"] == name]
+    if len(several) > 1:
+        what = f"column {several[0]!r} is there {len(several)} times" if len(set(several)) == 1 else ""
+        raise DataError(
+            f"{where}: {what or f'there are several columns {name!r}: {listed(several)}'}; give each a name of its own"
+            f"{'' if what else ', or write the unit'}"
+        )
 
 
 def _check_setting(key: str, value: object, where: str) -> None:

@@ -14,7 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.files import reading
-from himatch.data.cells import Reader, TableContent, WrongCell, is_date, no_words, number, read_cell
+from himatch.data.cells import (
+    Reader,
+    TableContent,
+    WrongCell,
+    among_numbers,
+    is_date,
+    is_flag,
+    no_words,
+    number,
+    read_cell,
+)
 from himatch.data.csv_files import csv_rows, line_of, open_csv
 from himatch.errors import DataError
 
@@ -32,6 +42,8 @@ class CsvTable:
         with reading(self.where), open_csv(self.path) as file:
             header = next(csv.reader(file), [])
         names = [name.strip() for name in header]
+        if not any(names) and next(csv_rows(self.path), None) is None:
+            raise DataError(f"{self.where}: the file is empty")
         if len(names) == 1 and ";" in names[0]:
             raise DataError(
                 f"{self.where}: its columns are separated by semicolons; write commas between columns and points in "
@@ -45,12 +57,15 @@ class CsvTable:
         try:
             if self._too_wide(len(names)):
                 raise DataError(f"{self.where}: rows with more columns than the header")
+            flagged = set[int]()
             try:
                 numbers = self._load(list(readers), np.float64, converters=quick)
             except DataError:  # flags or missing numbers are among them, or something is wrong
-                numbers = self._load(list(readers), np.float64, converters=dict(readers))
+                noticing = {i: _noticing(i, reader, flagged) for i, reader in readers.items()}
+                numbers = self._load(list(readers), np.float64, converters=noticing)
             words = self._load(texts, np.str_) if texts else no_words(numbers)
-            return TableContent(numbers, words, [], self._times(quick))
+            flags = self._flags(list(readers), numbers, flagged) if flagged else ()
+            return TableContent(numbers, words, [], self._times(quick), flags)
         except DataError as reason:
             slowly = self._cell_byread_cell(len(names), readers, texts)
             if slowly is None:
@@ -82,7 +97,8 @@ class CsvTable:
     def _cell_byread_cell(self, width: int, readers: Mapping[int, Reader], texts: list[int]) -> TableContent | None:
         """The rows with what is wrong in them; ``None`` if that is nothing that this reader finds."""
         numbers, words, wrong = list[list[float]](), list[list[str]](), list[WrongCell]()
-        needed = max([*readers, *texts], default=-1) + 1
+        needed, flagged = max([*readers, *texts], default=-1) + 1, set[int]()
+        noticing = {i: _noticing(i, reader, flagged) for i, reader in readers.items()}
         try:
             for row, (_, cells) in enumerate(csv_rows(self.path)):
                 if len(cells) < needed or _beyond(cells, width):
@@ -92,17 +108,42 @@ class CsvTable:
                     before = words[-1] if words else [""] * len(texts)
                     words.append([cells[i] if i < len(cells) else before[k] for k, i in enumerate(texts)])
                 else:
-                    numbers.append([read_cell(cells[i], row, i, reader, wrong) for i, reader in readers.items()])
+                    numbers.append([read_cell(cells[i], row, i, reader, wrong) for i, reader in noticing.items()])
                     words.append([cells[i] for i in texts])
         except DataError:
             return None
         if not wrong:
             return None
-        return TableContent(np.array(numbers), np.array(words, np.str_).reshape(len(words), -1), wrong, frozenset())
+        flags = self._flags(list(readers), np.array(numbers), flagged) if flagged else ()
+        words_read = np.array(words, np.str_).reshape(len(words), -1)
+        return TableContent(np.array(numbers), words_read, wrong, frozenset(), flags)
+
+    def _flags(self, columns: list[int], numbers: NDArray[np.float64], flagged: set[int]) -> tuple[WrongCell, ...]:
+        """The first true or false in each of these columns that holds other numbers, too."""
+        mixed = {i for i, column in zip(columns, numbers.T, strict=True) if i in flagged and among_numbers(column)}
+        found: dict[int, WrongCell] = {}
+        for row, (_, cells) in enumerate(csv_rows(self.path)):
+            for i in mixed - found.keys():
+                if i < len(cells) and is_flag(cells[i]):
+                    found[i] = WrongCell(row, i, repr(cells[i]))
+            if mixed == found.keys():
+                break
+        return tuple(found.values())
 
     def place(self, row: int) -> str:
         """Where a reader of the file finds a row."""
         return line_of(self.path, row)
+
+
+def _noticing(column: int, reader: Reader, flagged: set[int]) -> Reader:
+    """A reader that remembers the columns in which true or false came."""
+
+    def read(cell: object) -> float:
+        if is_flag(cell):
+            flagged.add(column)
+        return reader(cell)
+
+    return read
 
 
 def _beyond(cells: list[str], width: int) -> bool:

@@ -1,4 +1,4 @@
-"""Episodes that are nearly the same: rounded, with noise, or with a few steps cut off at their ends.
+"""Episodes that are nearly the same: rounded, with noise, or with a few steps missing at their ends.
 
 Their means tell most pairs apart, a few steps most of the others, and only what is left is read from end to end. Every
 step has to agree, the first one too: a policy that settles in the same state from two starts has played two episodes.

@@ -36,15 +36,17 @@ class NpzColumn:
         self._archive, self._member, self._where = archive, member, where
         self._file: IO[bytes] | None = None
         self._row = 0
-        with reading(where):
-            with archive.open(member) as file:
-                self.shape, by_columns, self.dtype = _header(file)
-            if self.dtype.hasobject:
-                raise ValueError(f"{member} holds Python objects instead of numbers")
+        with reading(where), archive.open(member) as file:
+            self.shape, by_columns, self.dtype = _header(file)
         self._whole = by_columns or not self.shape
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
         """Everything (``...``), or some rows and whatever of them."""
+        if self.dtype.hasobject:
+            raise DataError(
+                f"{self._where}: {self._member.removesuffix('.npy')} is an array of Python objects, which are never "
+                "read; save it as numbers or text, array.astype(float) or array.astype(str)"
+            )
         if key is Ellipsis or self._whole:
             with reading(self._where), self._archive.open(self._member) as file:
                 whole = np.lib.format.read_array(file, allow_pickle=False)

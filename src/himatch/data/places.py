@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -24,11 +24,13 @@ class Places:
 
     ``names`` has one for each episode, or none at all. ``rows`` ``(N,)`` are those of a table, counted from 0, and -1
     for what came from no table. ``tables`` says from which step on which file they are rows of, '' for a data frame.
+    ``said`` are words that stand for no finite number, by step and column, of tables that are no text.
     """
 
     names: tuple[str | None, ...] = ()
     rows: NDArray[np.int64] | None = None
     tables: tuple[tuple[int, str], ...] = ()
+    said: Mapping[tuple[int, str], str] = field(default_factory=dict)
 
     def name(self, episode: int) -> str | None:
         """What the source calls an episode, where it does."""
@@ -49,7 +51,9 @@ class Places:
         return place if len(self.tables) == 1 or not table else f"{Path(table).name}, {place}"
 
     def cell(self, step: int, column: str) -> str | None:
-        """What a CSV table holds of a step in a column of that name, as it stands there."""
+        """What a table holds of a step in a column of that name, as it stands there; of others than CSV words alone."""
+        if (step, column) in self.said:
+            return self.said[step, column]
         if self.rows is None or self.rows[step] < 0:
             return None
         table = Path(next(path for first, path in reversed(self.tables) if first <= step))
@@ -71,10 +75,12 @@ def join_places(parts: Sequence[Places], episodes: Sequence[int], steps: Sequenc
     names: list[str | None] = []
     rows: list[NDArray[np.int64]] = []
     tables: list[tuple[int, str]] = []
+    said: dict[tuple[int, str], str] = {}
     for part, count, length in zip(parts, episodes, steps, strict=True):
         first = sum(map(len, rows))
         names += part.names or (None,) * count
+        said |= {(first + step, column): word for (step, column), word in part.said.items()}
         tables += [(first + start, path) for start, path in part.tables]
         rows.append(np.full(length, -1, np.int64) if part.rows is None else part.rows)
     unnamed = all(name is None for name in names)
-    return Places(() if unnamed else tuple(names), np.concatenate(rows) if tables else None, tuple(tables))
+    return Places(() if unnamed else tuple(names), np.concatenate(rows) if tables else None, tuple(tables), said)

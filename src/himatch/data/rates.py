@@ -15,6 +15,7 @@ from himatch.errors import note
 GAP = 1.5  # usual intervals, from which on rows are missing between two
 IRREGULAR = 0.1  # part of the intervals that are gaps, from which on none of them says anything
 SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ns": 1e-9}
+EPOCHS = {"ms": 1e12, "us": 1e15, "ns": 1e18}  # from 2001 to 2286
 OTHER, FEWEST = 1.1, 5  # times the usual interval, over so many, is another rate
 DIGITS = 4  # of a rate that are more than jitter
 
@@ -26,14 +27,17 @@ def rate_of_steps(
 ) -> float | None:
     """Steps a second, where the step column holds times: dates, numbers with a unit, or fractions, which are seconds.
 
-    Whole numbers without a unit are counted steps. A rate that is ``given`` is kept, and times of another are noted.
+    Whole numbers without a unit are counted steps, unless they are so large that they count from 1970. A rate that is
+    ``given`` is kept, and times of another are noted.
     """
     found = {name: found[np.isfinite(found)] for name, rows in rows_of.items() if len(found := np.diff(step[rows]))}
     intervals = np.concatenate([*found.values(), np.empty(0)])
     if len(intervals) == 0 or (usual := float(np.median(intervals))) <= 0:
         return given
     if unit is None and bool((intervals == np.round(intervals)).all()):
-        return given
+        unit = _since_1970(step)
+        if unit is None:
+            return given
     seconds = SECONDS.get((unit or "s").lower())
     if seconds is None:
         return given
@@ -63,9 +67,16 @@ def rate_of_steps(
     return given
 
 
+def _since_1970(step: NDArray[Any]) -> str | None:
+    """What times of this century are counted in: the numbers of a clock are large, those of steps are not."""
+    finite = step[np.isfinite(step)]
+    middle = float(np.median(finite)) if len(finite) else 0.0
+    return next((unit for unit, least in EPOCHS.items() if least <= middle < 10 * least), None)
+
+
 def holds_times(step: NDArray[Any], unit: str | None) -> bool:
-    """Whether a step column holds times: numbers with a unit, or fractions."""
-    return unit is not None or bool((step[np.isfinite(step)] % 1 != 0).any())
+    """Whether a step column holds times: numbers with a unit, fractions, or so large that they count from 1970."""
+    return unit is not None or _since_1970(step) is not None or bool((step[np.isfinite(step)] % 1 != 0).any())
 
 
 def note_other_rate(given: float, measured: float | None, who: str, where: str) -> None:

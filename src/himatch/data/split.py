@@ -15,7 +15,7 @@ from himatch.data.wording import counted
 from himatch.errors import DataError, note
 
 PER_GROUP, A_TENTH = 5, 0.1  # what the paper's split and a random one hold out
-COPIES, NEARLY = "copies", "nearly copies (rounded, with noise, or a few steps cut off)"
+COPIES, NEARLY = "copies", "nearly copies (rounded, with noise, or a few steps shorter)"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
@@ -11,10 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.files import reading
-from himatch.data.cells import MISSING, Reader, TableContent, WrongCell, is_date, no_words, number, read_cell
+from himatch.data.cells import (
+    MISSING,
+    Reader,
+    TableContent,
+    WrongCell,
+    among_numbers,
+    is_date,
+    is_flag,
+    no_words,
+    number,
+    read_cell,
+)
 from himatch.data.csv_files import is_csv_table
 from himatch.data.csv_tables import CsvTable
 from himatch.errors import DataError
+
+REMEMBERED = 1000  # words of a column that are no finite numbers
 
 
 class StepTable(Protocol):
@@ -74,29 +88,42 @@ class _InMemory:
 
     def read(self, names: list[str], readers: Mapping[int, Reader], texts: list[int]) -> TableContent:
         columns = self._columns(names, dict.fromkeys([*readers, *texts]))
-        wrong, times = list[WrongCell](), set[int]()
-        numbers = [self._numbers(columns[i], i, reader, wrong, times) for i, reader in readers.items()]
+        found = TableContent(np.empty((0, 0)), np.empty((0, 0)), [], frozenset())
+        numbers = list[NDArray[np.float64]]()
+        for i, reader in readers.items():
+            values, found = self._numbers(columns[i], i, reader, found)
+            numbers.append(values)
         rows = np.stack(numbers, axis=1)
         words = np.stack([self._words(columns[i]) for i in texts], axis=1) if texts else no_words(rows)
-        return TableContent(rows, words, wrong, frozenset(times))
+        return replace(found, numbers=rows, words=words)
 
     def _numbers(
-        self, column: Any, i: int, reader: Reader, wrong: list[WrongCell], times: set[int]
-    ) -> NDArray[np.float64]:
+        self, column: Any, i: int, reader: Reader, found: TableContent
+    ) -> tuple[NDArray[np.float64], TableContent]:
+        """A column of numbers, and what was found with what is remarkable about it."""
         with reading(self.where):
             values = np.asarray(column.to_numpy())
         if values.dtype.kind in "mM":
-            times.add(i)
             with reading(self.where):
                 counted = values.astype(f"{values.dtype.kind}8[ns]").astype(np.float64)
-            return np.where(np.isnat(values), np.nan, counted)
-        try:
-            return np.asarray(values, dtype=np.float64)
-        except (ValueError, TypeError):  # words, lists, times with a zone
-            times.update([i] if reader is not number and len(values) and is_date(values[0]) else [])
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # NumPy converts zones of times, and says that it keeps none
-                return np.array([read_cell(cell, row, i, reader, wrong) for row, cell in enumerate(values)])
+            return np.where(np.isnat(values), np.nan, counted), replace(found, times=found.times | {i})
+        if values.dtype.kind in "fiub" or not {type(cell) for cell in values} & {str, np.str_, bool, np.bool_}:
+            try:
+                return np.asarray(values, dtype=np.float64), found
+            except (ValueError, TypeError):  # lists, times with a zone
+                pass
+        dates = {i} if reader is not number and len(values) and is_date(values[0]) else frozenset[int]()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy converts zones of times, and says that it keeps none
+            numbers = np.array([read_cell(cell, row, i, reader, found.wrong) for row, cell in enumerate(values)])
+        flag = next((row for row, cell in enumerate(values) if is_flag(cell)), None) if among_numbers(numbers) else None
+        flags = () if flag is None else (WrongCell(flag, i, repr(values[flag])),)
+        with np.errstate(over="ignore"):
+            missing = np.flatnonzero(~np.isfinite(numbers.astype(np.float32)))[:REMEMBERED].tolist()
+        said = {(row, i): values[row] for row in missing if isinstance(values[row], str)}
+        return numbers, replace(
+            found, times=found.times | dates, flags=found.flags + flags, said={**found.said, **said}
+        )
 
     def _words(self, column: Any) -> NDArray[np.str_]:
         """A column as text; what is missing is an empty cell, as in CSV."""

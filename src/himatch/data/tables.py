@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +22,10 @@ from himatch.data.rates import holds_times, note_gaps, rate_of_steps
 from himatch.data.row_order import Rows, order_rows
 from himatch.data.table_files import DataFrame, StepTable, open_table
 from himatch.data.wording import listed
-from himatch.errors import DataError
+from himatch.errors import DataError, note
 from himatch.tasks import Task
 
+DECIMAL_COMMA = re.compile(r"'\s*[+-]?\d+,\d+\s*'")
 CLOCKS = ("time", "t", "timestamp", "tick")
 
 
@@ -51,15 +53,27 @@ def read_table(
         note_gaps(steps.roles["step"], ordered, steps.step_unit, table.where)
         rate = rate_of_steps(steps.roles["step"], ordered, steps.step_unit, rate, table.where)
         timed |= holds_times(steps.roles["step"], steps.step_unit)
+    for one in steps.content.flags:
+        note(
+            f"{table.where}: column {listed([steps.all_names[one.column or 0]])} holds {listed([one.cell])} in "
+            f"{table.place(one.row)} among numbers; it is read as 1 or 0"
+        )
     called = {**steps.names, "observations": steps.names["observations"][: packed.observations.shape[1]]}
     known = {name for several in called.values() for name in several}
     units = {name: unit for name, unit in {**steps.units, **mapping.units}.items() if name in known}
+    for name in known & mapping.units.keys():
+        if steps.units.get(name, units[name]) != units[name]:
+            note(
+                f"{table.where}: {listed([name])} is in {steps.units[name]} by its header and in {units[name]} by "
+                f"{mapping.path or 'columns'}; {units[name]} is kept"
+            )
+    order = np.concatenate(list(rows_of.values()))
     path = str(source) if isinstance(source, Path) else ""
     return replace(
         packed,
         columns=called,
         facts=Facts(rate, units, (mapping.path,) if mapping.path else (), steps.clock, timed, mapping.continuous),
-        places=Places(tuple(rows_of), np.concatenate(list(rows_of.values())), ((0, path),)),
+        places=Places(tuple(rows_of), order, ((0, path),), _said(steps, order)),
     ), problems
 
 
@@ -117,6 +131,15 @@ def _unused_clock(names: list[str], found: Mapping[str, list[int]]) -> str | Non
     return clocks[0] if clocks and "step" not in found else None
 
 
+def _said(steps: _Steps, order: Rows) -> dict[tuple[int, str], str]:
+    """Words that stand for no finite number, by the step and the column that they stand in."""
+    if not steps.content.said:
+        return {}
+    step_of = {int(row): step for step, row in enumerate(order)}
+    said = steps.content.said.items()
+    return {(step_of[row], steps.all_names[column]): word for (row, column), word in said if row in step_of}
+
+
 def _find_wrong_cells(steps: _Steps, rows_of: Mapping[str, Rows], table: StepTable, problems: Problems) -> None:
     if not steps.content.wrong:
         return
@@ -133,6 +156,7 @@ def _find_wrong_cells(steps: _Steps, rows_of: Mapping[str, Rows], table: StepTab
                 episode,
                 lambda one=one: (  # type: ignore[misc]
                     f"{table.place(one.row)} has {one.width} columns, the header has {len(steps.all_names)}"
+                    f"{' (are there commas in decimals?)' * (one.width > len(steps.all_names))}"
                 ),
                 f"mend the row or {LEAVE_OUT}",
             )
@@ -143,6 +167,7 @@ def _find_wrong_cells(steps: _Steps, rows_of: Mapping[str, Rows], table: StepTab
                 episode,
                 lambda one=one, name=name: (  # type: ignore[misc]
                     f"column {listed([name])} holds {listed([one.cell])} in {table.place(one.row)}, which is no number"
+                    f"{' (write points in decimals)' * (DECIMAL_COMMA.fullmatch(one.cell) is not None)}"
                 ),
                 "mend the row, leave the column out, or the episode (--drop-bad, drop_bad=True)",
             )

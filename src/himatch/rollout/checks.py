@@ -32,9 +32,7 @@ def note_outside(target: Target, mixture: Mixture | None, reference: EpisodeRefe
         return
     if target.matches == "distribution":
         what = f"{support.outside:.0%} of {target.name} lies where no training episode goes"
-        bins = reference.frame.bins
-        ranges = ", ".join(f"{low:.3g} to {high:.3g}" for low, high in zip(bins.low, bins.high, strict=True))
-        remedy = f"they have {reference.frame.feature.name} from {ranges}"
+        remedy = f"they have {reference.frame.feature.name} {_ranges(reference)}"
         if mixture is not None:
             remedy += f", and the nearest mixture of them is {mixture.w1:.3g} away (W1)"
     else:
@@ -43,3 +41,12 @@ def note_outside(target: Target, mixture: Mixture | None, reference: EpisodeRefe
         numbers = ", ".join(f"{x:.4g}" for x in reached[reference.nearest(target).episode])
         remedy = f"the nearest achievable is {target.matches}({numbers})"
     note(f"{what}; {remedy}")
+
+
+def _ranges(reference: EpisodeReference) -> str:
+    """Where the values of each feature lie; the bins of one that never changes are wider than that."""
+    bins, least, most = reference.frame.bins, reference.values.min(axis=0), reference.values.max(axis=0)
+    return ", ".join(
+        f"at {a:.3g}" if a == b else f"from {low:.3g} to {high:.3g}"
+        for low, high, a, b in zip(bins.low, bins.high, least, most, strict=True)
+    )

@@ -69,9 +69,12 @@ class Checkpoint:
         step = self.update.step - steps + 1 + int((~finite).any(1).nonzero()[0])
         seeds = [str(seed) for seed, fine in zip(self.plan.seeds, finite.all(0).tolist(), strict=True) if not fine]
         kept = f"what was saved last stays in {folder}" if folder.has_weights else "nothing was saved"
+        remedy = f"try a learning rate below {config.learning_rate:g}"
+        if extremes := self.plan.split.train.extremes():
+            remedy = f"{extremes[0]}; mend them or leave such episodes out (--drop-extremes), or {remedy}"
         raise TrainingError(
             f"training diverged{'' if part is None else f' ({part})'}: {what} of seed {', '.join(seeds)} is not finite "
-            f"at step {step} of {config.steps}; try a learning rate below {config.learning_rate:g} ({kept})"
+            f"at step {step} of {config.steps}; {remedy} ({kept})"
         )
 
     def log(self, rate: float, validation: DeviceSampler | None) -> None:

@@ -83,6 +83,11 @@ class Start:
     def check(self, method: Method, model: ModelConfig, seeds: Sequence[int]) -> None:
         """Refuse another method, another model, or seeds that are neither its own nor copies of its only one."""
         before = {**self.run.description["method"], **self.model}
+        if before.get("name") != method.name:
+            raise HimatchError(
+                f"{self.run.folder} was trained with {before.get('name')}, and a {method.name} cannot start from it: "
+                f"only the same method goes on (himatch train {before.get('name')} --start ...)"
+            )
         now = {**method_spec(method), **asdict(model)}
         if differing := [
             f"{key} {before.get(key)}, here {now[key]}" for key in now if before.get(key) != _json(now[key])
