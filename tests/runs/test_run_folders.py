@@ -124,6 +124,7 @@ def test_an_ant_in_another_version(tmp_path: Path) -> None:
         assert policy.match(ants[0], episodes=1, env=env).lengths.shape == (1, 1)
 
 
+@pytest.mark.usefixtures("whole_ends")
 def test_sensitivity_does_not_depend_on_the_order_of_the_list(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     policy = hm.train(hm.CDT("x_velocity"), data, out=tmp_path / "run", **SMALL)
     episodes = [data[i] for i in range(6)]
