@@ -336,5 +336,5 @@ def test_results_and_evaluations_as_plain_numbers(policy: Policy, data: hm.Traje
     total = found.summary["total"]
     assert total["charged"] == pytest.approx(np.mean([result.charged for result in found.results]))
     assert repr(found).startswith(f"Evaluation({policy.folder}, 2 targets, mean W1: logged {first.w1:.3f} (played ")
-    assert f"charged {total['charged']:.4g})" in repr(found)
-    assert f"charged {total['charged']:.4g})" in found._repr_html_()
+    assert f"charged {total['charged']:.3f})" in repr(found)
+    assert f"charged {total['charged']:.3f})" in found._repr_html_()

@@ -234,7 +234,7 @@ def distribution_lines(result: MatchResult) -> Iterator[str]:
         parts = zip(names, result.marginal, result.spread, strict=True)
         yield "of each: " + ", ".join(f"{name} {w1:.3g} (spread {spread:.3g})" for name, w1, spread in parts)
     binned = f"{result.binned:.3f}" if result.binnable else "-"
-    apart = ", in feature units and not in spreads" if result.joint and result.binnable else ""
+    apart = " (in feature units)" if result.joint and result.binnable else ""
     yield f"played {share(result.played)}   charged W1 {result.charged:.3f}   on the paper's bins {binned}{apart}"
     if not result.binnable:
         yield (

@@ -256,7 +256,7 @@ class MatchResult:
         """``played 17%, charged 1.53``: how much of the time was played, and the score with the rest of it charged."""
         if self.target.matches == "return":  # charged is the error itself
             return f"played {share(self.played)}" + (", ended early" if self.played < 1 else "")
-        return time(self.played, self.charged)
+        return time(self.played, self.charged, digits=".4g" if self.target.matches == "goal" else ".3f")
 
     def __repr__(self) -> str:
         mixture = "" if self.mixture is None else f", episode mixture {self.mixture.w1:.3f}"
@@ -378,7 +378,7 @@ class MatchResult:
             of_each(self.names, self.marginal) if self.joint else "",
             "" if matched else f"{self.error:.4g} ± {self.misses.std():.3g}",
             escape(share(self.played)),
-            f"{self.charged:.4g}",
+            f"{self.charged:.3f}" if matched else f"{self.charged:.4g}",
             "" if self.mixture is None else f"{self.mixture.w1:.3f}",
             f"{self.returns.mean():.0f}",
             histograms(self.frame.bins, rolled, self.values) if matched else "",

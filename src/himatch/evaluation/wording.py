@@ -14,9 +14,9 @@ def share(played: float) -> str:
     return ">99%" if 0.995 <= played < 1.0 else f"{played:.0%}"
 
 
-def time(played: float, charged: float, *, short: bool = True) -> str:
+def time(played: float, charged: float, *, digits: str = ".3f", short: bool = True) -> str:
     """``played 17%, charged 1.530``; in short, where all of the time was played there is nothing to charge."""
-    return f"played {share(played)}" + ("" if short and played >= 1.0 else f", charged {charged:.4g}")
+    return f"played {share(played)}" + ("" if short and played >= 1.0 else f", charged {charged:{digits}}")
 
 
 def of_each(names: Sequence[str], numbers: Iterable[float]) -> str:
