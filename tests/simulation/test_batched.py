@@ -20,6 +20,7 @@ from himatch.simulation.gymnasium_envs import GymnasiumSimulator
 from himatch.simulation.models import load_model
 from himatch.tasks import Task
 from himatch.tasks.notices import quiet_loading
+from himatch.tasks.registration import register_environments
 
 COUNT = 2
 HORIZON = 140
@@ -30,6 +31,7 @@ def task_of(env_id: str, horizon: int = HORIZON, **settings: Any) -> Task:
 
 
 def gymnasium_env(env_id: str, horizon: int = HORIZON, **settings: Any) -> gymnasium.Env[Any, Any]:
+    register_environments()  # Gymnasium alone does not know the paper's own
     with quiet_loading(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*out of date", DeprecationWarning)  # v4
         return gymnasium.make(env_id, max_episode_steps=horizon, **settings)
