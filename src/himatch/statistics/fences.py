@@ -41,12 +41,15 @@ class Fences:
     """
 
     def __init__(self, sample: Float[NDArray[np.floating], "n d"]) -> None:
-        found = [_column_bounds(np.sort(column.astype(np.float64))) for column in sample.T]
+        found, bounds = list[tuple[float, float, float]](), list[tuple[float, float] | None]()
+        for column in sample.T:
+            ordered = np.sort(column.astype(np.float64))
+            found.append(_column_bounds(ordered))
+            bounds.append(_spike_bounds(ordered))
         self.low, self.high, self.span = np.array(found, dtype=np.float64).reshape(-1, 3).T
         self._least, self._most = np.full(len(found), np.inf), np.full(len(found), -np.inf)
         self._below: list[list[Array64]] = [[] for _ in found]
         self._above: list[list[Array64]] = [[] for _ in found]
-        bounds = [_spike_bounds(np.sort(column.astype(np.float64))) for column in sample.T]
         self._spiky = np.array([i for i, one in enumerate(bounds) if one is not None], dtype=np.int64)
         self._spike_low, self._spike_high = np.array([one for one in bounds if one is not None]).reshape(-1, 2).T
         self._spikes, self._runs = np.zeros((2, len(self._spiky)), dtype=np.int64)
