@@ -46,6 +46,7 @@ FORCE = np.where(RARE < 0.01, 5 + 300 * NORMAL**2, 0.0)
         (changed(np.where(RARE < 0.1, -999, NORMAL), _5=1e6, _9=-1e6), NORMAL[RARE >= 0.1]),
         (np.where(RARE < 0.1, -999, np.where(RARE > 0.99, RARE * 1e5, NORMAL)), NORMAL[(RARE >= 0.1) & (RARE <= 0.99)]),
         (np.where(RARE > 0.9, -1e6, FORCE), FORCE[RARE <= 0.9]),
+        (np.where(RARE > 0.91, 5000 + 5000 * RARE**9, NORMAL), NORMAL[RARE <= 0.91]),
     ],
 )
 def test_faults_are_outside(spoiled, clean):
@@ -69,6 +70,7 @@ def test_faults_are_outside(spoiled, clean):
         np.where(RARE < 0.15, 999, np.round(3 * RARE)),  # a switch with an error code: few numbers all
         changed(NORMAL[:10], _3=500),  # of a few values none is unusual
         np.array([3.0]),
+        np.where(np.arange(71_000) % 1000 < 920, 0.01 * NORMAL, 1 + 0.3 * RARE),  # mostly standing, running for a while
     ],
 )
 def test_what_is_usual_is_inside(values):
@@ -116,3 +118,21 @@ def test_a_robot_that_falls_over_is_rare_and_not_a_fault() -> None:
     low, high = fences(pitch[:, None])
     assert (low[0], high[0]) == (pitch.min(), pitch.max())
     assert fences(np.append(pitch, 60.0)[:, None])[1][0] == pitch.max()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [RNG.standard_cauchy(71_000), np.where(RARE < 0.08, np.exp(2.5 * RNG.normal(size=71_000)), NORMAL)],
+    ids=["tails", "impacts of all sizes"],
+)
+def test_what_thins_out_is_no_fault(values) -> None:
+    assert fence(values)[1] > np.quantile(values, 0.999)  # single values far out may be
+
+
+@pytest.mark.parametrize("share", [0.03, 0.06, 0.1])
+def test_many_bad_readings_anywhere_are_faults(share: float) -> None:
+    speed = np.abs(np.sin(np.arange(4800) / 50)) * 2
+    spikes = np.random.default_rng(1).random(4800) < share
+    low, high = fence(np.where(spikes, 5000 * NORMAL[:4800], speed))
+    assert -8 <= low <= 0  # what is near the others cannot be told from them
+    assert 1.99 <= high <= 10

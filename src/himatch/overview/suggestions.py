@@ -95,7 +95,10 @@ def _at_levels(reference: EpisodeReference) -> list[int]:
     """
     lasted = np.flatnonzero(reference.lengths >= LASTED * reference.lengths.max())
     chosen = lasted if len(lasted) >= len(ENDS) + 1 else np.arange(len(reference.lengths))
-    means = (reference.totals / reference.lengths[:, None] / reference.spread).sum(axis=1)[chosen]
+    bins, starts = reference.frame.bins, np.cumsum(reference.lengths) - reference.lengths
+    usual = np.clip(reference.values, bins.low, bins.high)  # one bad reading is no reason to call an episode fast
+    totals = np.add.reduceat(usual, starts, dtype=np.float64)
+    means = (totals / reference.lengths[:, None] / reference.spread).sum(axis=1)[chosen]
     order = chosen[np.argsort(means, kind="stable")]
     low, high = (int(order[round(level * (len(order) - 1))]) for level in ENDS)
     centre = np.median(reference.values, axis=0).astype(np.float64)
@@ -115,7 +118,8 @@ def gaussian(values: Array, reference: EpisodeReference) -> list[str]:
 def _gaussian(quartiles: Array64, reference: EpisodeReference) -> list[str]:
     low, middle, high = quartiles
     least = reference.frame.bins.widths / 4  # a feature that stood still is still a target
-    ends = reference.values.min(axis=0), reference.values.max(axis=0)
+    bins = reference.frame.bins
+    ends = np.maximum(reference.values.min(axis=0), bins.low), np.minimum(reference.values.max(axis=0), bins.high)
     room = np.minimum(middle - ends[0], ends[1] - middle) / 2.5
     spreads = np.maximum(np.minimum((high - low) / 1.35, room), least)  # of a normal one, 1.35 deviations
     return [f"normal({mean:.3g},{spread:.2g})" for mean, spread in zip(middle, spreads, strict=True)]

@@ -68,7 +68,7 @@ class Bins:
         low, high = np.min(lows, axis=0).astype(np.float64), np.max(highs, axis=0).astype(np.float64)
         if fenced:
             fences = Fences(sample.rows)
-            if (low < fences.low).any() or (high > fences.high).any():
+            if fences.passed_by(low, high):
                 for phi in features:
                     fences.add(phi)
                 low, high = fences.usual

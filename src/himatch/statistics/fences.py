@@ -15,6 +15,10 @@ ALONE = 3.0  # spans between a value beyond a fence and the next one; nearer one
 SENTINELS, GAP = 0.05, 10.0  # at most this part of the values, so many ranges of the others away from them
 MARKED, REPEATED = 0.3, 10  # up to this part, if they are few numbers that each come so often: -999 for a missing value
 FEWEST = 20  # of fewer values none is unusual
+CORE, SPIKES = 0.125, 0.11  # spikes are at most the latter part of the values, beside a core without the outer parts
+AWAY, FAR = 10.0, 30.0  # widths of the core from it: where spikes begin, and where at least half of them lie
+BETWEEN, STAYING = 0.1, 2.0  # times as many values between core and spikes, at most, and steps that a spike lasts
+MANY = 200  # values, of which spikes can be told
 SAMPLE, RUN = 200_000, 1000  # values that quantiles are estimated from, in runs that lie together in a file
 
 Rows = NDArray[np.int64]
@@ -32,18 +36,34 @@ class Fences:
     """Beyond which numbers the values of each column are extreme, from a sample of them and then from all.
 
     A sample tells which values are unusual. Whether they are faults, all values tell: a robot that falls over moves
-    through everything between, and a bad reading is alone.
+    through everything between, and a bad reading is alone. Where bad readings are so many that they lie densely, time
+    tells: they come and go between usual ones, and a robot stays where it is for a while.
     """
 
     def __init__(self, sample: Float[NDArray[np.floating], "n d"]) -> None:
-        found = [_column_bounds(np.sort(column.astype(np.float64))) for column in sample.T]
+        found, bounds = list[tuple[float, float, float]](), list[tuple[float, float] | None]()
+        for column in sample.T:
+            ordered = np.sort(column.astype(np.float64))
+            found.append(_column_bounds(ordered))
+            bounds.append(_spike_bounds(ordered))
         self.low, self.high, self.span = np.array(found, dtype=np.float64).reshape(-1, 3).T
         self._least, self._most = np.full(len(found), np.inf), np.full(len(found), -np.inf)
         self._below: list[list[Array64]] = [[] for _ in found]
         self._above: list[list[Array64]] = [[] for _ in found]
+        self._spiky = np.array([i for i, one in enumerate(bounds) if one is not None], dtype=np.int64)
+        self._spike_low, self._spike_high = np.array([one for one in bounds if one is not None]).reshape(-1, 2).T
+        self._spikes, self._runs = np.zeros((2, len(self._spiky)), dtype=np.int64)
+        self._inner = np.array([[np.inf], [-np.inf]]) * np.ones(len(self._spiky))
+
+    def passed_by(self, low: Float[Array64, " d"], high: Float[Array64, " d"]) -> bool:
+        """Whether any of the values, which lie between these, is unusual at all."""
+        spiky = (low[self._spiky] < self._spike_low) | (high[self._spiky] > self._spike_high)
+        return bool((low < self.low).any() or (high > self.high).any() or spiky.any())
 
     def add(self, rows: Float[NDArray[np.floating], "n d"]) -> None:
-        """Look at some of all the values."""
+        """Look at some of all the values, which follow each other in time."""
+        if len(self._spiky):
+            self._look_for_spikes(rows[:, self._spiky])
         below, above = rows < self.low, rows > self.high
         outside = below | above
         if not outside.any():
@@ -57,6 +77,14 @@ class Fences:
         for side, far in ((self._below, below), (self._above, above)):
             for column in np.flatnonzero(far.any(axis=0)):
                 side[column].append(np.unique(rows[far[:, column], column].astype(np.float64)))
+
+    def _look_for_spikes(self, rows: Float[NDArray[np.floating], "n s"]) -> None:
+        """Count values beyond the bounds of spikes, and how often one follows a usual value."""
+        beyond = (rows < self._spike_low) | (rows > self._spike_high)
+        self._spikes += beyond.sum(axis=0)
+        self._runs += beyond[0] + (beyond[1:] & ~beyond[:-1]).sum(axis=0)
+        least, most = np.where(beyond, np.inf, rows).min(axis=0), np.where(beyond, -np.inf, rows).max(axis=0)
+        self._inner = np.stack([np.minimum(self._inner[0], least), np.maximum(self._inner[1], most)])
 
     @property
     def bounds(self) -> tuple[Float[Array64, " d"], Float[Array64, " d"]]:
@@ -72,7 +100,12 @@ class Fences:
         """On one side of all columns, where the gap is that ends the usual values, and the last of these."""
         sides, last = (self._above, self._most) if sign > 0 else (self._below, -self._least)
         found = [_gap([sign * part for part in far], *ends) for far, *ends in zip(sides, last, self.span, strict=True)]
-        return np.array([middle for middle, _ in found]), np.array([value for _, value in found])
+        bound, usual = np.array([middle for middle, _ in found]), np.array([value for _, value in found])
+        short = (self._spikes > 0) & (self._spikes <= STAYING * self._runs)
+        columns = self._spiky[short]
+        bound[columns] = (self._spike_high if sign > 0 else -self._spike_low)[short]
+        usual[columns] = (self._inner[1] if sign > 0 else -self._inner[0])[short]
+        return bound, usual
 
 
 def _gap(far: list[Array64], last: float, span: float) -> tuple[float, float]:
@@ -140,6 +173,27 @@ def _column_bounds(ordered: Array64) -> tuple[float, float, float]:
     if last < len(ordered) and high == np.inf:
         high = (ordered[last] + usual[-1]) / 2
     return min(low, rest), max(high, rest), span
+
+
+def _spike_bounds(ordered: Array64) -> tuple[float, float] | None:
+    """The bounds of a column, whose values are sorted, without many bad readings that lie anywhere; ``None`` if few.
+
+    They are far from the core of the values, and hardly anything is between: the tails of data thin out with distance,
+    and become no denser again.
+    """
+    count = len(ordered)
+    low, high = ordered[int(CORE * count)], ordered[count - 1 - int(CORE * count)]
+    if count < MANY or high <= low:
+        return None
+    away = np.maximum(low - ordered, ordered - high) / (high - low)
+    spikes = away > AWAY
+    found = int(spikes.sum())
+    if not 0 < found <= SPIKES * count or np.median(away[spikes]) < FAR:
+        return None
+    if ((away > REACH) & ~spikes).sum() > BETWEEN * found:
+        return None
+    below, above, _ = _column_bounds(ordered[~spikes])
+    return max(below, low - AWAY * (high - low)), min(above, high + AWAY * (high - low))
 
 
 def _without_marks(ordered: Array64) -> tuple[int, int]:
