@@ -6,6 +6,7 @@ step has to agree, the first one too: a policy that settles in the same state fr
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.data.alike import EpisodeArrays
+from himatch.statistics.fences import sample_rows
+from himatch.types import Array
 
 SAME = 3e-3  # of the spread of a column: by what the values of copies differ at most
 LEAST = 1e-4  # a spread: what varies less may be nothing but noise
@@ -21,7 +24,8 @@ CUT = 5  # steps that may be missing at each end
 FEWEST = 10  # steps that both have
 LOOKED_AT = (0.5, 0.0, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875)  # parts of the steps that both have, to tell pairs apart
 SAMPLE = 10_000  # rows that spreads are estimated from
-AT_ONCE = 4_000_000  # pairs compared at a time
+COLUMNS = 64  # looked at together
+AT_ONCE = 16_384  # pairs compared at a time
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -49,6 +53,14 @@ class Part:
 
     packed: Sketched
     episodes: Numbers
+
+    def sample(self) -> Numbers:
+        """Some rows, spread over all of them."""
+        lengths, starts = self.packed.lengths[self.episodes], self.packed.starts[self.episodes]
+        ends = np.cumsum(lengths)
+        rows = sample_rows(int(ends[-1]))
+        rows = rows[:: -(-len(rows) // SAMPLE)]
+        return rows + (starts - (ends - lengths))[np.searchsorted(ends, rows, side="right")]
 
     def rows(self, places: Numbers) -> Floats:
         """Steps with their observations and actions."""
@@ -97,19 +109,19 @@ def near_pairs(one: Part, other: Part) -> list[tuple[int, int]]:
 
 def _spread(one: Part, other: Part) -> Floats | None:
     """The spread of each column in which something changes at all, others infinite; outliers do not stretch it."""
-    samples = []
-    for part in (one, other):
-        lengths, starts = part.packed.lengths[part.episodes], part.packed.starts[part.episodes]
-        ends = np.cumsum(lengths)
-        rows = np.linspace(0, ends[-1] - 1, min(SAMPLE, int(ends[-1]))).astype(np.int64)
-        samples.append(part.rows(rows + (starts - (ends - lengths))[np.searchsorted(ends, rows, side="right")]))
-    if samples[0].shape[1] != samples[1].shape[1]:
+    if one.packed.observations.shape[1] != other.packed.observations.shape[1]:
         return None
-    sample = np.concatenate(samples)
-    low, high = np.quantile(sample, (0.01, 0.99), axis=0)
-    spread: Floats = np.clip(sample, low, high).std(axis=0)
-    spread = np.where(spread > 0, spread, sample.std(axis=0))  # a flag that is hardly ever raised
-    return np.where(spread > 0, np.maximum(spread, LEAST), np.inf) if (spread > 0).any() else None
+    places, found = [part.sample() for part in (one, other)], list[Floats]()
+    for name in ("observations", "actions"):
+        arrays: list[Array] = [getattr(part.packed, name) for part in (one, other)]
+        for first in range(0, arrays[0].shape[1], COLUMNS):
+            some = [array[rows, first : first + COLUMNS] for array, rows in zip(arrays, places, strict=True)]
+            sample = np.concatenate(some).astype(np.float64)
+            low, high = np.quantile(sample, (0.01, 0.99), axis=0)
+            spread = np.clip(sample, low, high).std(axis=0)
+            found.append(np.where(spread > 0, spread, sample.std(axis=0)))  # a flag that is hardly ever raised
+    spreads = np.concatenate(found)
+    return np.where(spreads > 0, np.maximum(spreads, LEAST), np.inf) if (spreads > 0).any() else None
 
 
 def _overlap(one: Part, other: Part, i: Numbers, j: Numbers, shift: int) -> tuple[Numbers, Numbers, Numbers]:
@@ -122,7 +134,7 @@ def _overlap(one: Part, other: Part, i: Numbers, j: Numbers, shift: int) -> tupl
     return *starts, np.where(enough, both, 0)
 
 
-def _alike_on_the_whole(one: Part, other: Part, spread: Floats) -> list[tuple[Numbers, Numbers]]:
+def _alike_on_the_whole(one: Part, other: Part, spread: Floats) -> Iterator[tuple[Numbers, Numbers]]:
     """Pairs whose means differ by no more than rounding and the steps that are cut off can explain."""
     (ours, theirs), lengths = (part.packed.sketch for part in (one, other)), one.packed.lengths[one.episodes]
     means, others = ours.means[one.episodes], theirs.means[other.episodes]
@@ -130,7 +142,6 @@ def _alike_on_the_whole(one: Part, other: Part, spread: Floats) -> list[tuple[Nu
     cut = 2 * CUT / np.maximum(lengths - 2 * CUT, 1)
     slack = SAME * spread + 4.0 * ours.deviations[one.episodes] * cut[:, None]
     telling = np.argsort(-(means.std(axis=0) / slack.mean(axis=0)))
-    found = []
     for first in range(0, len(others), rows := max(1, AT_ONCE // len(means))):
         some = others[first : first + rows]
         column = telling[0]
@@ -138,8 +149,7 @@ def _alike_on_the_whole(one: Part, other: Part, spread: Floats) -> list[tuple[Nu
         for column in telling[1:]:
             near = np.abs(some[j, column] - means[i, column]) <= slack[i, column]
             i, j = i[near], j[near]
-        found.append((i, first + j))
-    return found
+        yield i, first + j
 
 
 def _alike_at_some_steps(one: Part, other: Part, i: Numbers, j: Numbers, shift: int, spread: Floats) -> Numbers:

@@ -21,7 +21,7 @@ from himatch.types import Array, Trajectory
 
 STEPS, SPREAD = 64, 256  # kept steps of one episode, and of all episodes together
 MOST_EXTREMES, FEWEST = 128, 16  # of the latter those at extremes of columns, and those of a feature
-SAMPLE = 200_000  # steps that quantiles of features are taken from
+SAMPLE = 50_000  # steps that quantiles of features are taken from
 TOLERANCE = 1e-5  # relative: machines round differently
 SMALLEST = 1e-6  # of the largest value: what is near zero may be the rest of a difference
 _VALUES, _SPREAD = "values/", "spread/"
