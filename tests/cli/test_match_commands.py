@@ -71,7 +71,7 @@ def test_two_features_are_measured_in_spreads(run: Run, tmp_path: Path) -> None:
     data = hm.load_dataset(fallen_hoppers(range(12)), "hopper")
     policy = untrained(hm.CDT("x_velocity,z_velocity", bins=5), data, tmp_path / "run")
     weights = {name: tensor[0] for name, tensor in policy.agent.state_dict().items()}
-    policy.run.folder.write_weights(0, "best", weights)
+    policy.run.folder.write_weights(0, "last", weights)
     target = "joint(normal(0,0.3),normal(0,0.3))"
     _, out, _ = run("match", tmp_path / "run", "--target", target, "--episodes", 1)
     assert "(in feature units)" in " ".join(out.split())
@@ -91,7 +91,7 @@ def test_evaluations_do_not_write_over_one_another(trained: Path, run: Run, tmp_
     for more in (
         (),
         ("--conditioning", "remaining"),
-        ("--feature", "x_velocity", "--weights", "last"),
+        ("--feature", "x_velocity", "--weights", "best"),
         ("--episodes", 1, "--seed", 1_234_567),
     ):
         code, out, _ = run("evaluate", trained / "run", "--targets", targets, *more)
@@ -100,7 +100,7 @@ def test_evaluations_do_not_write_over_one_another(trained: Path, run: Run, tmp_
     assert names == [
         "evaluation-two.json",
         "evaluation-two-remaining.json",
-        "evaluation-two-x_velocity-last.json",
+        "evaluation-two-x_velocity-best.json",
         "evaluation-two-episodes-1-seed-1234567.json",
     ]
 

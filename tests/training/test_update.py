@@ -132,6 +132,8 @@ def test_schedules() -> None:
     cosine = TrainConfig(steps=110, warmup=10, learning_rate=1.0, schedule="cosine")
     assert cosine.rate(60) == pytest.approx(0.5)
     assert cosine.rate(109) == pytest.approx(0.5 * (1 + math.cos(math.pi * 0.99)))
+    linear = TrainConfig(steps=110, warmup=10, learning_rate=1.0, schedule="linear")
+    assert [linear.rate(step) for step in (4, 10, 35, 109)] == pytest.approx([0.5, 1.0, 0.75, 0.01])
 
 
 def test_presets_and_overrides() -> None:
@@ -141,7 +143,7 @@ def test_presets_and_overrides() -> None:
     changed, shorter = configure("paper", hm.DT(), steps=1000, width=32, learning_rate=None)
     assert (shorter.steps, shorter.warmup, changed.width) == (1000, 100, 32)
     assert shorter.learning_rate == 1e-4
-    for bad in ({"widht": 3}, {"steps": 0}, {"learning_rate": -1.0}, {"schedule": "linear"}, {"warmup": -1}):
+    for bad in ({"widht": 3}, {"steps": 0}, {"learning_rate": -1.0}, {"schedule": "falling"}, {"warmup": -1}):
         with pytest.raises(hm.HimatchError, match=next(iter(bad))):
             configure("fast", hm.DT(), **bad)
     with pytest.raises(hm.HimatchError, match="unknown preset 'quick'"):
