@@ -219,6 +219,8 @@ def attempt(trial: Trial, split: hm.Split, folder: Path, arguments: argparse.Nam
     ]
     acts: dict[str, Any] = {}
     for act in trial.acts:
+        if act.endswith("x4") and arguments.seeds < 4:
+            continue
         started = time.perf_counter()
         policy = acting(folder, act)
         results = policy.match_all(
