@@ -12,7 +12,7 @@ from command_line import Run
 from untrained import fallen_hoppers
 
 import himatch as hm
-from himatch.errors import HimatchError, HimatchWarning
+from himatch.errors import DataError, HimatchError, HimatchWarning
 from himatch.interchange.card import command
 from himatch.simulation import make_simulator, record
 from himatch.tasks import registry
@@ -142,3 +142,8 @@ def test_sensitivity_does_not_depend_on_the_order_of_the_list(data: hm.Trajector
 def test_names_of_targets_keep_their_digits() -> None:
     for text in ("return(1234567.5)", "goal(0.12345678)", "shift(normal(1,0.1), 0.1234567)"):
         assert hm.parse_target(hm.parse_target(text).name).name == hm.parse_target(text).name == text
+
+
+def test_a_policy_that_keeps_one_set_of_weights_says_so() -> None:
+    with pytest.raises(DataError, match="hopper-cdt holds only the last weights"):
+        hm.load("hopper-cdt", weights="best")

@@ -178,6 +178,8 @@ class RunFolder:
     def weights(self, seed: int, which: Weights = "last") -> dict[str, Tensor]:
         """The weights of one seed."""
         file = f"seed-{seed}/{which}.safetensors"
+        if which == "best" and not (self.path / file).is_file() and (self.seed(seed) / "last.safetensors").is_file():
+            raise DataError(f"{self.path} holds only the last weights, as pretrained and published policies do")
         return read_tensors(self.path / file, **self._facts(file))
 
     def write_weights(self, seed: int, which: Weights, weights: dict[str, Tensor], step: int | None = None) -> None:
