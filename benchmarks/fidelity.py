@@ -34,6 +34,7 @@ from variants import LabCDT, ensemble
 import himatch as hm
 from himatch._runtime.files import write_json
 from himatch._runtime.tensors import versions
+from himatch.errors import one_line
 from himatch.targets import Demonstration
 from himatch.training import make_plan
 from himatch.training import train as run_training
@@ -167,8 +168,9 @@ def run(arguments: argparse.Namespace) -> None:
                     split = inner_split(arguments.data, arguments.task)
                 try:
                     found = attempt(known[name], split, (arguments.models or arguments.out / "models") / key, arguments)
-                except Exception:  # a trial that fails is a row that says so
-                    found = {"failure": traceback.format_exc()}
+                except Exception as reason:  # a trial that fails is a row that says so
+                    traceback.print_exc()
+                    found = {"failure": one_line(reason)}
                 write_json(path, {"trial": name, "set": arguments.set, **found})
                 means = {act: np.mean(row["w1"]).round(4) for act, row in found.get("acts", {}).items()}
                 print(name, means, flush=True)
@@ -302,7 +304,7 @@ def rows_of(folders: Iterable[Path]) -> tuple[list[Row], list[str]]:
         for path in sorted(folder.glob("*.json")):
             found = json.loads(path.read_text())
             if "failure" in found:
-                failed.append(f"{found['set']}, {found['trial']}: {found['failure'].strip().splitlines()[-1]}")
+                failed.append(f"{found['set']}, {found['trial']}: {found['failure']}")
                 continue
             for act, score in found["acts"].items():
                 columns = [np.array(score[name]) for name in ("w1", "charged", "played", "returns")]
