@@ -144,7 +144,7 @@ def _match(
                     mixture,
                     reference.support(target).outside,
                     replay,
-                    bool(reference.told_apart.any()),
+                    bool(reference.resolved.any()),
                     *fed,
                     reference.grid,
                 )

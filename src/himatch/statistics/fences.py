@@ -18,7 +18,7 @@ FEWEST = 20  # of fewer values none is unusual
 CORE, SPIKES = 0.125, 0.11  # spikes are at most the latter part of the values, beside a core without the outer parts
 AWAY, FAR = 10.0, 30.0  # widths of the core from it: where spikes begin, and where at least half of them lie
 BETWEEN, STAYING = 0.1, 2.0  # times as many values between core and spikes, at most, and steps that a spike lasts
-MANY = 200  # values, of which spikes can be told
+MANY = 200  # values, of which spikes can be found
 SAMPLE, RUN = 200_000, 1000  # values that quantiles are estimated from, in runs that lie together in a file
 
 Rows = NDArray[np.int64]

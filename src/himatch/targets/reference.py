@@ -24,8 +24,8 @@ from himatch.statistics.features import Feature, of_each, resolve_feature
 from himatch.statistics.fences import fences, sample_rows
 from himatch.targets.like import TargetLike, as_target
 from himatch.targets.mixture import nearest_binned_mixture, nearest_joint_mixture, nearest_mixture
+from himatch.targets.resolution import resolved, usual_values
 from himatch.targets.target import Frame, Target
-from himatch.targets.told_apart import told_apart, usual_values
 from himatch.types import Array, Trajectory
 
 NO_WEIGHT = 1e-9
@@ -149,9 +149,9 @@ class EpisodeReference:
         return found
 
     @cached_property
-    def told_apart(self) -> NDArray[np.bool_]:
+    def resolved(self) -> NDArray[np.bool_]:
         """Whether the bins of every feature tell its behaviours apart, ``(d,)``."""
-        return told_apart(self.values, self.frame.bins)
+        return resolved(self.values, self.frame.bins)
 
     def episode(self, number: int) -> Float[Array, "T d"]:
         """The feature of one episode, step by step."""
@@ -341,7 +341,7 @@ class EpisodeReference:
     def _binned_distance(self, rows: Float[Array, "m d"], mass: Float[Array64, " m"], target: Target) -> float:
         """The paper's W1, of one feature that of the mixture nearest in it; none where its bins tell nothing apart."""
         bins = self.frame.bins
-        if not self.told_apart.any():
+        if not self.resolved.any():
             return np.nan
         if bins.dimensions > 1:
             return wasserstein_cells(bins.indices(rows), bins.indices(target.compared(self.frame)), bins.widths, mass)

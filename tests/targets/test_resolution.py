@@ -6,12 +6,12 @@ import pytest
 import himatch as hm
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Coordinates
-from himatch.targets.told_apart import told_apart
+from himatch.targets.resolution import resolved
 
 
 def _told(values: np.ndarray) -> bool:
     rows = values.astype(np.float32)[:, None]
-    return bool(told_apart(rows, Bins.fit([rows]))[0])
+    return bool(resolved(rows, Bins.fit([rows]))[0])
 
 
 @pytest.mark.parametrize("share", [0.001, 0.04, 0.12, 0.3, 0.5])
@@ -31,7 +31,7 @@ def test_bins_stretched_by_various_values_tell_nothing() -> None:
     assert not _told(speeds)
 
 
-def test_few_numbers_are_told_apart() -> None:
+def test_few_numbers_are_resolved() -> None:
     """Binary features, even where one number is rare, levels, and two modes; a constant is not."""
     rng = np.random.default_rng(0)
     for ones in (0.5, 0.9, 0.997, 0.003):

@@ -15,7 +15,7 @@ MOST_MARKS = 0.5  # of all values: a number that comes more often than all other
 
 
 @shaped
-def told_apart(values: Float[Array, "n d"], bins: Bins) -> Bool[NDArray[np.bool_], " d"]:
+def resolved(values: Float[Array, "n d"], bins: Bins) -> Bool[NDArray[np.bool_], " d"]:
     """Of every feature whether its bins tell values apart: not where one holds more than 99 % of the usual ones.
 
     Extreme values and marks of missing ones, such as -999, are not usual: bins that are stretched by them tell these
