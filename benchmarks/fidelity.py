@@ -128,6 +128,41 @@ def trials() -> dict[str, Trial]:
             dropped=0.2, acts=("sampled 1", "sampled 1 guided 1.3", "sampled 1 guided 1.7", "sampled 1 guided 2.5")
         ),
     }
+    several = ("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 1 x4", "sampled 0.85 x4")
+    cloned = squashed.with_(form="cloned", acts=several)
+    found |= {
+        "squashed batch 1024": squashed.with_(batch_size=1024),
+        "squashed beta 1": squashed.with_(beta=1.0),
+        "squashed 1 step, batch 1280": squashed.with_(context=1, batch_size=1280),
+        "cloned 30k": cloned,
+        "cloned 1 step, batch 1280": cloned.with_(context=1, batch_size=1280),
+        "cloned 2 steps, batch 640": cloned.with_(context=2, batch_size=640),
+        "cloned width 256": cloned.with_(width=256),
+        "cloned 60k": cloned.with_(steps=60_000),
+    }
+    tiny = LEAN.with_(form="cloned", steps=12_000, acts=several)  # with --preset cpu
+    found |= {
+        "cpu cloned": tiny,
+        "cpu added": tiny.with_(form="added", acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 0.5")),
+        "cpu gaussian": tiny.with_(
+            form="", head="gaussian", acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 0.5")
+        ),
+        "cpu gaussian width 128": tiny.with_(
+            form="",
+            head="gaussian",
+            width=128,
+            acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 0.5"),
+        ),
+        "cpu cloned 1 step, width 128, batch 256": tiny.with_(context=1, width=128, batch_size=256),
+        "cpu cloned 1 step, width 128, batch 512": tiny.with_(context=1, width=128, batch_size=512),
+        "cpu cloned 1 step, width 128, 3 layers": tiny.with_(context=1, width=128, batch_size=256, layers=3),
+        "cpu cloned 2 steps, width 128": tiny.with_(context=2, width=128, batch_size=128),
+        "cpu lean 1 step, width 128": tiny.with_(
+            form="", context=1, width=128, batch_size=256, acts=("last", "last x4")
+        ),
+        "cpu squashed 1 step, width 128": tiny.with_(form="squashed", context=1, width=128, batch_size=256),
+        "cpu beta 1 1 step, width 128": tiny.with_(form="squashed", beta=1.0, context=1, width=128, batch_size=256),
+    }
     small = Trial("cdt", settings={"tokens": "states", "head": "squashed", "schedule": "linear", "steps": 12_000})
     small = small.with_(acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 1 x4", "sampled 0.85 x4"))
     found |= {  # with --preset cpu, at about the same time on two cores
@@ -142,6 +177,9 @@ def trials() -> dict[str, Trial]:
             own = trial.with_(method=trial.method.replace("cdt", "dt"))
             found[f"dt {name}"] = Trial(own.method, own.switches, own.settings, own.acts)
     found["meta-bc fast"] = Trial("meta-bc", acts=("best", "last", "last x4"))
+    found["meta-bc squashed"] = Trial(
+        "meta-bc", settings={"head": "squashed"}, acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7")
+    )
     found["meta-bc gaussian"] = Trial("meta-bc", settings={"head": "gaussian"}, acts=SAMPLED)
     return found
 
@@ -157,7 +195,7 @@ def run(arguments: argparse.Namespace) -> None:
     for name in arguments.trials or (best(arguments) if arguments.best else known):
         if time.time() - started > 60 * arguments.minutes:
             break
-        key = f"{arguments.set}-{name.replace(' ', '-')}-{arguments.seed}"
+        key = f"{arguments.set}-{name.replace(',', '').replace(' ', '-')}-{arguments.seed}"
         path = arguments.out / f"{key}.json"
         arguments.out.mkdir(parents=True, exist_ok=True)
         try:

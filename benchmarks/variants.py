@@ -45,7 +45,12 @@ class Switches(SequenceMethod):
     cumulative: bool = False
     """z is the cumulative histogram."""
     form: str = ""
-    """Of the head: squashed, mixture, joint, categorical, flow; else what the model's configuration says."""
+    """Of the head: squashed, cloned, added, mixture, joint, categorical, flow; else what the model's configuration says.
+
+    ``cloned`` is a squashed Gaussian whose mean action is trained by squared error, as a deterministic policy's is, and
+    whose deviation is read off the same features by likelihood without changing them; ``added`` is the same with noise
+    that is added to the action, and not before squashing.
+    """
     components: int = 3
     """Of a mixture."""
     chunk: int = 1
@@ -127,6 +132,7 @@ class Variant(PolicyNetwork):
         self.blocks = nn.ModuleList(VariantBlock(stack, config, switches) for _ in range(config.layers))
         self.norm = LayerNorm(stack, width)
         self.predict = Linear(stack, width, self.numbers(dims.action) * switches.chunk)
+        self.spread = Linear(stack, width, dims.action) if self.form in ("cloned", "added") else None
         if self.form == "flow":
             inputs = config.width + dims.action + 1
             self.field = nn.ModuleList(
@@ -138,6 +144,8 @@ class Variant(PolicyNetwork):
         parts = self.switches.components
         return {
             "tanh": action,
+            "cloned": action,
+            "added": action,
             "gaussian": 2 * action,
             "squashed": 2 * action,
             "mixture": 3 * parts * action,
@@ -152,7 +160,7 @@ class Variant(PolicyNetwork):
             return self.read(z, states, actions, times)
         given, free = self.read(z, states, actions, times), self.read(z, states, actions, times, known=False)
         guided = free + self.guidance * (given - free)
-        if self.form in ("gaussian", "squashed"):  # the mean alone
+        if self.form in ("gaussian", "squashed", "cloned"):  # the mean alone
             return torch.cat([guided[..., : self.act], given[..., self.act :]], dim=-1)
         return guided
 
@@ -182,7 +190,10 @@ class Variant(PolicyNetwork):
         x = dropout(x, self.config.dropout, self.training)
         for block in self.blocks:
             x = block(x, code)
-        outputs: Tensor = self.predict(self.norm(x)[:, :, ::count])
+        hidden = self.norm(x)[:, :, ::count]
+        outputs: Tensor = self.predict(hidden)
+        if self.spread is not None:
+            outputs = torch.cat([outputs, self.spread(hidden.detach())], dim=-1)
         return outputs
 
     # -- heads --------------------------------------------------------------------------------------------------
@@ -209,6 +220,14 @@ class Variant(PolicyNetwork):
             mean, log_std = gaussian(outputs)
             weight = (2.0 * self.switches.beta * log_std.detach()).exp()
             return -(weight * log_likelihood(mean, log_std, actions)).mean(-1)
+        if self.form == "cloned":
+            mean, log_std = gaussian(outputs)
+            likelihood = log_likelihood(mean.detach(), log_std, actions)
+            return (torch.tanh(shrunk(mean, log_std.detach())) - actions).square().mean(-1) - likelihood.mean(-1)
+        if self.form == "added":
+            mean, log_std = gaussian(outputs)
+            error = torch.tanh(mean) - actions
+            return (error.square() + 0.5 * (error.detach() / log_std.exp()).square() + log_std).mean(-1)
         if self.form == "categorical":
             place = ((actions + 1.0) * (CELLS / 2)).long().clamp(0, CELLS - 1)
             logs = outputs.unflatten(-1, (self.act, CELLS)).log_softmax(-1)
@@ -256,6 +275,12 @@ class Variant(PolicyNetwork):
         if self.form == "squashed":
             mean, log_std = gaussian(outputs)
             return torch.tanh(mean if noise is None else mean + log_std.exp() * noise)
+        if self.form == "cloned":
+            mean, log_std = gaussian(outputs)
+            return torch.tanh(shrunk(mean, log_std) if noise is None else mean + log_std.exp() * noise)
+        if self.form == "added":
+            mean, log_std = gaussian(outputs)
+            return (torch.tanh(mean) + (0.0 if noise is None else log_std.exp() * noise)).clamp(-1.0, 1.0)
         if self.form == "categorical":
             shares = outputs.unflatten(-1, (self.act, CELLS)).softmax(-1)
             centers = torch.linspace(-1 + 1 / CELLS, 1 - 1 / CELLS, CELLS, device=outputs.device)
@@ -277,6 +302,11 @@ class Variant(PolicyNetwork):
         place = (weights + gumbel).argmax(-2, keepdim=True).expand(*mean.shape[:-2], 1, self.act)
         mean, log_std = mean.gather(-2, place).squeeze(-2), log_std.gather(-2, place).squeeze(-2)
         return (mean + log_std.exp() * noise).clamp(-1.0, 1.0)
+
+
+def shrunk(mean: Tensor, log_std: Tensor) -> Tensor:
+    """What tanh takes to about the mean of a squashed Gaussian: the probit approximation of a logistic function."""
+    return mean / (1.0 + 0.5 * math.pi * (2.0 * log_std).exp()).sqrt()
 
 
 class VariantAgent(SequenceAgent):

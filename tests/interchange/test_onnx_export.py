@@ -25,7 +25,7 @@ METHODS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "bc": (hm.BC(), {"heads": 2, "layers": 1}),
     "dt": (hm.DT(), {"tokens": "triples", "layers": 1}),
     "cdt": (hm.CDT("x_velocity,z_velocity", bins=5), {"tokens": "pairs", "head": "gaussian", "heads": 2, "layers": 1}),
-    "moments": (hm.MomentsDT("x_velocity"), {"context": 1, "tokens": "states", "head": "squashed"}),
+    "moments": (hm.MomentsDT("x_velocity"), {"context": 1, "tokens": "states", "head": "squashed", "members": 2}),
     "goal": (hm.GoalDT(), {"tokens": "triples"}),
     "bdt": (hm.BDT(m=2, target_window=4), {}),
     "bdt literal": (hm.BDT(m=2, target_window=4, literal=True), {"tokens": "triples", "layers": 1}),
