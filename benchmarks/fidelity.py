@@ -163,6 +163,9 @@ def trials() -> dict[str, Trial]:
         "cpu squashed 1 step, width 128": tiny.with_(form="squashed", context=1, width=128, batch_size=256),
         "cpu beta 1 1 step, width 128": tiny.with_(form="squashed", beta=1.0, context=1, width=128, batch_size=256),
     }
+    lean = {"tokens": "states", "activation": "gelu", "heads": 4, "schedule": "linear"}
+    four = Trial("cdt", settings={**lean, "head": "gaussian", "members": 4})
+    found["ensemble"] = four.with_(acts=("last", "sampled 0.7", "sampled 0.85", "sampled 1"))
     small = Trial("cdt", settings={"tokens": "states", "head": "squashed", "schedule": "linear", "steps": 12_000})
     small = small.with_(acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 1 x4", "sampled 0.85 x4"))
     found |= {  # with --preset cpu, at about the same time on two cores
@@ -176,6 +179,9 @@ def trials() -> dict[str, Trial]:
         if trial.method in ("lab-cdt", "cdt"):
             own = trial.with_(method=trial.method.replace("cdt", "dt"))
             found[f"dt {name}"] = Trial(own.method, own.switches, own.settings, own.acts)
+    found["meta-bc ensemble"] = Trial(
+        "meta-bc", settings={"head": "gaussian", "members": 4, "schedule": "linear"}, acts=found["ensemble"].acts
+    )
     found["meta-bc fast"] = Trial("meta-bc", acts=("best", "last", "last x4"))
     found["meta-bc squashed"] = Trial(
         "meta-bc", settings={"head": "squashed"}, acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7")

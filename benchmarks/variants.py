@@ -45,7 +45,7 @@ class Switches(SequenceMethod):
     cumulative: bool = False
     """z is the cumulative histogram."""
     form: str = ""
-    """Of the head: squashed, cloned, added, mixture, joint, categorical, flow; else what the model's configuration says.
+    """Of the head: squashed, cloned, added, mixture, joint, categorical, flow; else as the model is configured.
 
     ``cloned`` is a squashed Gaussian whose mean action is trained by squared error, as a deterministic policy's is, and
     whose deviation is read off the same features by likelihood without changing them; ``added`` is the same with noise

@@ -44,7 +44,8 @@ class PolicyNetwork(nn.Module):
         """Outputs of all members, those of a policy side by side."""
         if self.members == 1:
             return outputs
-        return outputs.unflatten(0, (-1, self.members)).movedim(1, -2).flatten(-2)
+        apart = outputs.view(-1, self.members, *outputs.shape[1:])
+        return apart.movedim(1, -2).flatten(-2)
 
     def forward(
         self,
@@ -65,7 +66,7 @@ class PolicyNetwork(nn.Module):
         self, outputs: Float[Tensor, "K B N outputs"], actions: Float[Tensor, "K B N act"]
     ) -> Float[Tensor, "K B N"]:
         """What each step costs, the mean over members: squared error, or negative log-likelihood for Gaussian heads."""
-        outputs, actions = outputs.float().unflatten(-1, (self.members, -1)), actions.unsqueeze(-2)
+        outputs, actions = self._by_member(outputs), actions.unsqueeze(-2)
         if self.head == "tanh":
             return (torch.tanh(outputs) - actions).square().mean((-2, -1))
         mean, log_std = self._gaussians(outputs)
@@ -79,7 +80,7 @@ class PolicyNetwork(nn.Module):
     ) -> Float[Tensor, "*rows act"]:
         """The action in [-1, 1]; of a Gaussian the mean, or a sample by standard normal ``noise``."""
         if self.head == "tanh":
-            return torch.tanh(outputs.float().unflatten(-1, (self.members, -1))).mean(-2)
+            return torch.tanh(self._by_member(outputs)).mean(-2)
         mean, log_std = self.gaussian(outputs)
         drawn = mean if noise is None else mean + log_std.exp() * noise
         return torch.tanh(drawn) if self.head == "squashed" else drawn.clamp(-1.0, 1.0)
@@ -89,8 +90,11 @@ class PolicyNetwork(nn.Module):
         self, outputs: Float[Tensor, "*rows outputs"]
     ) -> tuple[Float[Tensor, "*rows act"], Float[Tensor, "*rows act"]]:
         """Mean and log standard deviation of a Gaussian head, before squashing; of an ensemble, the members' mean."""
-        mean, log_std = self._gaussians(outputs.float().unflatten(-1, (self.members, -1)))
+        mean, log_std = self._gaussians(self._by_member(outputs))
         return mean.mean(-2), log_std.mean(-2)
+
+    def _by_member(self, outputs: Float[Tensor, "*rows outputs"]) -> Float[Tensor, "*rows M numbers"]:
+        return outputs.float().reshape(*outputs.shape[:-1], self.members, -1)
 
     def _gaussians(self, members: Float[Tensor, "*rows M numbers"]) -> tuple[Tensor, Tensor]:
         if self.head == "squashed":

@@ -83,7 +83,7 @@ class LayerNorm(nn.Module):
             weight, bias = (p.flatten().to(x.dtype) for p in (self.weight, self.bias))
             return nn.functional.layer_norm(x, x.shape[-1:], weight, bias)
         shape = (x.shape[0], *(1,) * (x.dim() - 2), x.shape[-1])
-        return nn.functional.layer_norm(x, x.shape[-1:]) * self.weight.view(shape) + self.bias.view(shape)
+        return nn.functional.layer_norm(x, x.shape[-1:]) * self.weight.reshape(shape) + self.bias.reshape(shape)
 
 
 class Embedding(nn.Module):
@@ -104,7 +104,7 @@ class Embedding(nn.Module):
         """The vectors of these positions."""
         stack, (count, width) = len(index), self.weight.shape[-2:]
         if stack == 1:
-            return nn.functional.embedding(index.squeeze(0), self.weight.view(count, width)).unsqueeze(0)
+            return nn.functional.embedding(index.squeeze(0), self.weight.reshape(count, width)).unsqueeze(0)
         offset = torch.arange(stack, device=index.device).view(stack, *(1,) * (index.dim() - 1)) * count
         return nn.functional.embedding(index + offset, self.weight.reshape(stack * count, width))
 
