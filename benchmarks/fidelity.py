@@ -166,6 +166,10 @@ def trials() -> dict[str, Trial]:
     lean = {"tokens": "states", "activation": "gelu", "heads": 4, "schedule": "linear"}
     four = Trial("cdt", settings={**lean, "head": "gaussian", "members": 4})
     found["ensemble"] = four.with_(acts=("last", "sampled 0.7", "sampled 0.85", "sampled 1"))
+    found |= {  # with --preset cpu
+        "cpu states 9k": Trial("cdt", settings={**lean, "steps": 9_000}, acts=("last", "last x4")),
+        "cpu states 9k, relu": Trial("cdt", settings={"tokens": "states", "schedule": "linear", "steps": 9_000}),
+    }
     small = Trial("cdt", settings={"tokens": "states", "head": "squashed", "schedule": "linear", "steps": 12_000})
     small = small.with_(acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 1 x4", "sampled 0.85 x4"))
     found |= {  # with --preset cpu, at about the same time on two cores

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from himatch._runtime.progress import progress_bar
+from himatch._runtime.settings import from_zero
 from himatch.data import Split, TrajectoryDataset, load_dataset, named_split
 from himatch.data.reader import may_name_columns
-from himatch.errors import HimatchError
+from himatch.errors import HimatchError, note
 from himatch.evaluation import Evaluation
 from himatch.evaluation.sensitivity import chosen_episodes, note_ignored, scores
 from himatch.methods import Method
 from himatch.policy import Policy, load
+from himatch.rehearsal.temperature import select_temperature
 from himatch.rollout import Conditioning
 from himatch.rollout.environment import Environment
 from himatch.runs.folder import Weights
@@ -42,6 +46,8 @@ def train(
     start: str | Path | None = None,
     start_weights: Weights = "last",
     normalizers: Scales | None = None,
+    temperature: float | None = None,
+    threads: int = 0,
     **overrides: Any,
 ) -> Policy:
     """Train a method and return the policy, which also lies in the folder ``out``.
@@ -76,6 +82,9 @@ def train(
         A run whose weights, ``start_weights`` of them, are the first ones: the same method and model go on on new or
         more logs. Only the policy is trained, nothing that was pretrained. ``normalizers`` are those of that run, with
         its bins (``keep``, the default), or fitted on the new data (``refit``).
+    temperature
+        Of a stochastic policy. By default rollouts on training episodes select it, where the task has an environment;
+        ``threads`` simulate them, 0 means all.
     """
     plan = make_plan(
         method,
@@ -96,28 +105,71 @@ def train(
         normalizers=normalizers,
         **overrides,
     )
-    return train_as_planned(plan, stream=stream, quiet=quiet)
+    return train_as_planned(plan, stream=stream, quiet=quiet, temperature=temperature, threads=threads)
 
 
-def train_as_planned(plan: Plan, *, stream: bool | None = None, quiet: bool = False) -> Policy:
-    """Train, and keep in the run folder how much the policy uses its conditioning; warns of one that does not."""
+def train_as_planned(
+    plan: Plan, *, stream: bool | None = None, quiet: bool = False, temperature: float | None = None, threads: int = 0
+) -> Policy:
+    """Train, and keep in the run folder how much the policy uses its conditioning, and its temperature.
+
+    Warns of a policy that ignores its conditioning.
+    """
+    if temperature is not None:
+        from_zero("the temperature", temperature)
+        if plan.model.head == "tanh":
+            raise HimatchError("a deterministic policy has no temperature; choose a stochastic head (--head gaussian)")
     policy = load(run_training(plan, stream=stream, quiet=quiet).path)
     _keep_scores(policy, plan)
+    if policy.agent.policy.stochastic:
+        _keep_temperature(policy, plan, temperature, threads, quiet=quiet)
     note_ignored(policy.run)
     return policy
 
 
 def _keep_scores(policy: Policy, plan: Plan) -> None:
     """Score the policy on logged episodes, unless these very weights were scored before (a resumed run)."""
-    steps = [policy.run.folder.weights_step(seed, "last") for seed in policy.seeds]
+    steps = _trained_steps(policy)
     if (policy.run.scores or {}).get("steps") == steps:
         return
     # A random part of the training data shows best what the policy was asked to tell apart.
     sources = (("validation", plan.validation), ("held-out", policy.held_out), ("training", plan.trained_on))
     name, episodes = chosen_episodes(*sources)
     if episodes:
-        scored = load(policy.folder, device=plan.device) if plan.device.type == "cuda" else policy
-        policy.run.write_scores({**scores(name, episodes, scored.score(episodes)), "steps": steps})
+        scored = _on_device(policy, plan).score(episodes)
+        policy.run.write_scores({**scores(name, episodes, scored), "steps": steps})
+
+
+def _keep_temperature(policy: Policy, plan: Plan, given: float | None, threads: int, *, quiet: bool) -> None:
+    """Select the temperature by rollouts, unless it is given, was selected for these weights, or nothing simulates."""
+    known, steps = policy.run.scores or {}, _trained_steps(policy)
+    found = known.get("temperature")
+    if given is not None:
+        found = {"value": given, "rule": "given"}
+    elif found is None or found["steps"] != steps:
+        try:
+            with progress_bar("temperature", 1, quiet=quiet) as bar:
+                began = time.perf_counter()
+
+                def progress(done: int, total: int) -> None:
+                    bar(done, done / max(time.perf_counter() - began, 1e-9), total=total)
+
+                acting = _on_device(policy, plan)
+                found = select_temperature(acting, plan.referenced, threads=threads, progress=progress)
+        except HimatchError as reason:  # no environment, or not one for this policy
+            note(f"the temperature of sampled actions stays {policy.temperature:g}, nothing was simulated: {reason}")
+            return
+    policy.run.write_scores({**known, "temperature": {**found, "steps": steps}})
+    policy.temperature = found["value"]
+
+
+def _trained_steps(policy: Policy) -> list[int | None]:
+    return [policy.run.folder.weights_step(seed, "last") for seed in policy.seeds]
+
+
+def _on_device(policy: Policy, plan: Plan) -> Policy:
+    """The policy where it was trained."""
+    return load(policy.folder, device=plan.device) if plan.device.type == "cuda" else policy
 
 
 def as_split(data: TrajectoryDataset | Split | str | Path, task: str | Task | None, split: str | None) -> Split:

@@ -54,13 +54,14 @@ class Policy(OfRun):
     """K seeds of one method. Results are per seed, in the order of ``seeds``.
 
     ``temperature`` is for Gaussian heads: the part of the learned standard deviation that actions are sampled with,
-    from 0, the mean action, to 1. A network's spread includes its own errors, so the default is a little less than 1.
-    Controllers keep the temperature that they were made with.
+    from 0, the mean action, to 1. It is what training selected on training episodes; where it could not simulate, a
+    little less than 1, since a network's spread includes its own errors. Controllers keep the temperature that they
+    were made with.
     """
 
     def __init__(self, run: Run, agent: Agent) -> None:
         self.run, self.agent = run, agent.eval()
-        self.temperature = float(run.description.get("temperature", TEMPERATURE))
+        self.temperature = TEMPERATURE if run.temperature is None else run.temperature
         self.weights: Weights = "last"
 
     # -- what it is ---------------------------------------------------------------------------------------------

@@ -233,7 +233,7 @@ def test_another_head(tiny: None, cache: str, tmp_path: Path, monkeypatch: pytes
 def test_the_temperature_is_chosen_alike_in_whatever_order_suites_are_named(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution_module, "training_scores", lambda policy, targets, feature, threads: {0.5: [1.0]})
+    monkeypatch.setattr(temperature, "training_scores", lambda policy, targets, **_: {0.5: [1.0]})
     chosen = options(cache, tasks=("hopper",), methods=("bc",), head="gaussian")
     for order in (("xvel", "reward"), ("reward", "xvel")):
         run_benchmark(order, tmp_path / order[0], chosen, quiet=True)
@@ -246,11 +246,9 @@ def test_each_method_has_the_temperature_that_suits_it(
 ) -> None:
     """Chosen once, by training episodes; suites that are run later use it, too."""
     chosen = options(cache, tasks=("hopper",), methods=("dt",), head="gaussian")
-    monkeypatch.setattr(
-        execution_module, "training_scores", lambda policy, targets, feature, threads: {0.7: [3.0], 0.5: [1.0]}
-    )
+    monkeypatch.setattr(temperature, "training_scores", lambda policy, targets, **_: {0.7: [3.0], 0.5: [1.0]})
     assert run_benchmark(["xvel"], tmp_path, chosen, quiet=True)[0].failure is None
-    monkeypatch.delattr(execution_module, "training_scores")
+    monkeypatch.delattr(temperature, "training_scores")
     acted: list[float] = []
     real = Policy.match_features
 

@@ -37,6 +37,8 @@ class RunOptions:
         Literal["keep", "refit"] | None, optional(metavar="keep|refit", help_behavior_hint="(default: keep)")
     ] = None
     """With --start: keep that run's normalizers and bins, or fit them on the new data."""
+    temperature: Annotated[float | None, optional(metavar="X")] = None
+    """Of a stochastic policy's sampled actions; by default rollouts on training episodes select it."""
     device: Device = None
     """Where to train; a GPU where there is one."""
     stream: Annotated[bool | None, optional()] = None
@@ -105,11 +107,12 @@ class TrainRun:
             more_features=named,
             **options,
         )
-        policy = train_as_planned(plan, stream=self.settings.stream)
+        policy = train_as_planned(plan, stream=self.settings.stream, temperature=self.settings.temperature)
         matched = getattr(method, "feature", None)
         print(f"{method.name}{f' of {matched}' if matched else ''}, {len(policy.seeds)} seed(s), {self.out}")
         print(f"weights that --weights best loads: {best_weights(policy.run.folder, policy.seeds)}")
         show_scores(policy)
+        show_temperature(policy)
         print(f"what it can match: himatch show {shlex.quote(self.out)}")
 
     def _read(self, preset: str) -> Split:
@@ -143,3 +146,12 @@ def show_scores(policy: Policy) -> None:
     if policy.agent.dims.z:
         ratios = ", ".join(f"{x:.3g} ({in_words(x)})" for x in sensitivities(policy.run))
         print(f"conditioned on other episodes: {ratios} times that; below 1.05 it ignores its conditioning")
+
+
+def show_temperature(policy: Policy) -> None:
+    """What a stochastic policy samples with, and why."""
+    selected = (policy.run.scores or {}).get("temperature")
+    if selected is None:
+        return
+    tried = ", ".join(f"{score:.3g} at {temperature}" for temperature, score in selected.get("tried", {}).items())
+    print(f"temperature of sampled actions: {selected['value']:g} ({selected['rule']}{tried and f': {tried}'})")

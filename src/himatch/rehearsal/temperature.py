@@ -5,13 +5,17 @@ Held-out ones have no say, so that they still judge it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from himatch.data.split import ranked_groups
+from himatch.errors import HimatchWarning
 from himatch.policy import Policy
-from himatch.targets import EpisodeReference, Target
+from himatch.targets import Demonstration, EpisodeReference, Target
+from himatch.types import Trajectory
 
 GROUP = 5  # episodes each: the best, those in the middle, and some spread over all
 ROLLOUTS = 5  # of every seed for each of these episodes
@@ -19,6 +23,22 @@ START = 1  # other initial states than those of the evaluation that follows
 TEMPERATURES = (0.0, 0.5, 0.7, 0.85, 1.0)  # the spread that a network learns holds its own errors, too
 
 Progress = Callable[[int, int], None]
+
+
+def select_temperature(
+    policy: Policy, episodes: Sequence[Trajectory], *, threads: int = 0, progress: Progress | None = None
+) -> dict[str, Any]:
+    """The temperature whose rollouts match some of the training episodes best, with what was tried and the rule.
+
+    One for all seeds, on the policy's own feature. ``episodes`` are those that the policy's reference holds.
+    """
+    chosen = some_episodes(policy.reference())
+    targets = [Demonstration(episodes[i], f"training episode {i}") for i in chosen]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HimatchWarning)  # of episodes that end early, of a policy that ignores its z
+        scores = training_scores(policy, targets, threads=threads, progress=progress)
+    tried = {f"{temperature:g}": round(float(np.mean(row)), 6) for temperature, row in scores.items()}
+    return {"value": best_temperature(scores), "tried": tried, "rule": f"{policy.feature}, {rule(targets)}"}
 
 
 def some_episodes(reference: EpisodeReference) -> list[int]:

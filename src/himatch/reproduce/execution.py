@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from filelock import FileLock
 
 from himatch._runtime.devices import find_device
@@ -15,10 +13,9 @@ from himatch._runtime.files import write_json
 from himatch.api import train
 from himatch.data import Split, TrajectoryDataset, load_dataset
 from himatch.datagen.cache import cached_dataset
-from himatch.errors import DataError, HimatchWarning
+from himatch.errors import DataError
 from himatch.methods import Method, make_method
 from himatch.policy import Policy, load
-from himatch.rehearsal.temperature import best_temperature, rule, some_episodes, training_scores
 from himatch.reproduce.budgets import BUDGETS, usual_steps
 from himatch.reproduce.jobs import Job, Options
 from himatch.reproduce.measurements import describe, measure
@@ -26,7 +23,6 @@ from himatch.reproduce.results import SCORES, ResultKey, read_result, write_resu
 from himatch.reproduce.suites import SUITES
 from himatch.reproduce.targets import split_dataset
 from himatch.runs.folder import RunFolder
-from himatch.targets import Demonstration
 from himatch.training import check_same, configure
 
 MODELS, FINISHED, LOCKS = "models", "finished.json", ".locks"
@@ -123,15 +119,13 @@ def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) ->
             device=device,
             quiet=quiet,
             bin_range="all",  # the paper's protocol
+            threads=options.threads,
             **overrides,
         )
         write_json(finished, {"seconds": run.metrics(0)[-1]["seconds"]})
     policy, facts = load(run.path, device=find_device(device)), json.loads(finished.read_text())
-    if policy.agent.policy.stochastic:
-        if "temperature" not in facts:
-            facts |= _temperature(policy, split, options)
-            write_json(finished, facts)
-        policy.temperature = facts["temperature"]
+    if selected := (policy.run.scores or {}).get("temperature"):
+        facts |= {"temperature": selected["value"], "tried": selected["tried"], "chosen_by": selected["rule"]}
     return policy, facts
 
 
@@ -139,18 +133,3 @@ def _shortened(method: Method, options: Options) -> Method:
     """The method with its pretraining shortened as the training is."""
     usual = usual_steps(options.budget, method.name)
     return method if options.steps is None or usual is None else method.scaled(options.steps, usual)
-
-
-def _temperature(policy: Policy, split: Split, options: Options) -> dict[str, Any]:
-    """A temperature for each model, lest one that suits some methods judge them all; by training episodes alone.
-
-    On the policy's own feature, whichever suite comes first.
-    """
-    feature = policy.feature
-    chosen = some_episodes(policy.reference(feature))
-    targets = [Demonstration(split.train[i], f"training episode {i}") for i in chosen]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HimatchWarning)
-        scores = training_scores(policy, targets, feature, threads=options.threads)
-    tried = {f"{temperature:g}": round(float(np.mean(row)), 6) for temperature, row in scores.items()}
-    return {"temperature": best_temperature(scores), "tried": tried, "chosen_by": f"{feature}, {rule(targets)}"}

@@ -173,6 +173,14 @@ class Run:
         self.__dict__["scores"] = scores
 
     @property
+    def temperature(self) -> float | None:
+        """Of sampled actions: what a bundle says, else what was selected after training, if any was."""
+        if "temperature" in self.description:
+            return float(self.description["temperature"])
+        selected = (self.scores or {}).get("temperature")
+        return None if selected is None else float(selected["value"])
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """The group of every held-out episode."""
         return tuple(self.description["split"]["groups"])

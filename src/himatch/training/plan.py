@@ -167,7 +167,7 @@ class Plan:
             self.folder.write_held_out(self.split.held_out)
         description = self.describe()
         if self.statistic.matched is not None and (known := description["data"].get("labels")):
-            for name, facts in usual_of_labels(references[0], self._referenced().labels).items():
+            for name, facts in usual_of_labels(references[0], self.referenced.labels).items():
                 known[name] |= facts
         self.folder.write_description(description)
 
@@ -214,13 +214,14 @@ class Plan:
 
     def _reference(self, feature: Feature) -> EpisodeReference:
         """The training episodes as targets of this feature see them; of very many, evenly spaced ones."""
-        everything, chosen, bins = self.split.train, self._referenced(), self.statistic.bins
+        everything, chosen, bins = self.split.train, self.referenced, self.statistic.bins
         fenced = self.bin_range == "usual"
         if len(chosen) < len(everything):
             bins = bins or Bins.fit(of_each(feature, everything), fenced=fenced)
         return EpisodeReference.of(chosen, feature, bins, self.dims.horizon, fenced=fenced)
 
-    def _referenced(self) -> TrajectoryDataset:
+    @property
+    def referenced(self) -> TrajectoryDataset:
         """The training episodes that references hold."""
         every = -(-self.split.train.steps // REFERENCE_STEPS)
         return self.split.train[::every]
