@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from variants import LabCDT, ensemble
 
 import himatch as hm
-from himatch._runtime.files import write_json
+from himatch._runtime.files import new_file
 from himatch._runtime.tensors import versions
 from himatch.errors import one_line
 from himatch.targets import Demonstration
@@ -219,7 +219,8 @@ def run(arguments: argparse.Namespace) -> None:
                 except Exception as reason:  # a trial that fails is a row that says so
                     traceback.print_exc()
                     found = {"failure": one_line(reason)}
-                write_json(path, {"trial": name, "set": arguments.set, **found})
+                with new_file(path) as partial:
+                    partial.write_text(json.dumps(rounded({"trial": name, "set": arguments.set, **found})) + "\n")
                 means = {act: np.mean(row["w1"]).round(4) for act, row in found.get("acts", {}).items()}
                 print(name, means, flush=True)
         except Timeout:  # another process has it
@@ -235,6 +236,15 @@ def best(arguments: argparse.Namespace) -> list[str]:
         if row.set == arguments.screen and row.trial not in own:
             own.append(row.trial)
     return [name for own in found.values() for name in own[: arguments.best]]
+
+
+def rounded(value: Any) -> Any:
+    """The same to six digits: files are read by people, too."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: rounded(part) for key, part in value.items()}
+    return [rounded(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def inner_split(data: str, task: str | None) -> hm.Split:

@@ -33,7 +33,7 @@ def train(
     *,
     out: str | Path,
     task: str | Task | None = None,
-    preset: str = "fast",
+    preset: str | None = None,
     seed: int = 0,
     seeds: int = 1,
     split: str | None = None,
@@ -61,7 +61,8 @@ def train(
     data
         A dataset, a split of one, or anything :func:`himatch.load_dataset` takes, with ``task`` for the last alone.
     preset, overrides
-        ``paper``, ``fast`` or ``cpu``, and settings that differ from it (``steps``, ``width``, ``context``, ...).
+        ``paper``, ``fast`` or ``cpu``, and settings that differ from it (``steps``, ``width``, ``context``, ...). By
+        default ``fast`` where a GPU trains, else ``cpu``.
     seed, seeds
         Trains seeds ``seed`` to ``seed + seeds - 1`` stacked in one batched model.
     split

@@ -16,10 +16,10 @@ from command_line import Run, assert_refused
 
 import himatch as hm
 from himatch.cli.method_commands import check_flags, own_flags, summary, take_imports
-from himatch.cli.train import default_preset
 from himatch.errors import HimatchError
 from himatch.methods import METHODS
 from himatch.networks.transformer import ModelConfig
+from himatch.training import default_preset
 
 TINY = ["--steps", "2", "--width", "16", "--layers", "1", "--batch-size", "8"]
 

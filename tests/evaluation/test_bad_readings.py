@@ -98,7 +98,7 @@ def test_a_warning_of_deaf_policies_names_the_reading_first(
     dirty: hm.TrajectoryDataset, tmp_path: pytest.TempPathFactory
 ) -> None:
     with pytest.warns(HimatchWarning) as caught:
-        hm.train(hm.CDT("obs[0]"), dirty, out=f"{tmp_path}/run", preset="cpu", steps=2, width=16, quiet=True)
+        hm.train(hm.CDT("obs[0]"), dirty, out=f"{tmp_path}/run", steps=2, width=16, tokens="pairs", quiet=True)
     (said,) = [str(one.message) for one in caught if "IGNORES ITS CONDITIONING" in str(one.message)]
     assert "(1) obs[0] has 1 extreme value, such as 9999, the others lie between -0." in said
     assert "--drop-extremes" in said

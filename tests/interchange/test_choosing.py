@@ -21,7 +21,6 @@ from himatch.interchange.bundle import bundle
 from himatch.interchange.card import _facts
 from himatch.interchange.choice import choose_seed, training_targets
 from himatch.models import find_model
-from himatch.policy import TEMPERATURE
 from himatch.rehearsal import temperature
 from himatch.rehearsal.temperature import some_episodes, training_scores
 from himatch.rollout import Player, Rollouts
@@ -128,7 +127,7 @@ def test_a_bundle_keeps_its_temperature(data: hm.TrajectoryDataset, tmp_path: Pa
     assert chosen.temperature in temperature.TEMPERATURES
     assert hm.load(tmp_path / "chosen").temperature == chosen.temperature
     named = bundle(tmp_path / "run", tmp_path / "named", seed=1, episodes=1)
-    assert (named.seeds, named.temperature) == ((1,), TEMPERATURE)
+    assert (named.seeds, named.temperature) == ((1,), hm.load(tmp_path / "run").temperature)
 
 
 def test_a_bundle_says_how_its_seed_was_chosen(trained: Path, run: Run, tmp_path: Path) -> None:

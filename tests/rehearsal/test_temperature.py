@@ -70,7 +70,9 @@ def test_a_given_one_needs_no_rollouts(
 
 
 @pytest.mark.parametrize("wrong", [-0.1, float("nan")])
-def test_impossible_ones_are_refused_before_training(wrong: float, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+def test_impossible_ones_are_refused_before_training(
+    wrong: float, hopper: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
     with pytest.raises(hm.HimatchError, match="temperature"):
         hm.train(hm.DT(), hopper, out=tmp_path / "run", temperature=wrong, **GAUSSIAN)
     assert not (tmp_path / "run").exists()

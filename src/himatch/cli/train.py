@@ -82,7 +82,7 @@ class TrainRun:
         from himatch.api import train_as_planned
         from himatch.data.reader import may_name_columns
         from himatch.data.sources import task_made_for
-        from himatch.training import best_weights, make_plan
+        from himatch.training import best_weights, default_preset, make_plan
 
         method = self.make_method()
         options: dict[str, Any] = {
@@ -126,13 +126,6 @@ class TrainRun:
             why = "no GPU" if self.settings.device is None else "no GPU in use"
             print(f"himatch: {why}: preset cpu, smaller and shorter than fast and paper (--preset)", file=sys.stderr)
         return named_split(data, self.split)
-
-
-def default_preset(device: str | None) -> str:
-    """``fast`` where a GPU trains, else ``cpu``."""
-    from himatch._runtime.devices import find_device
-
-    return "fast" if find_device(device).type == "cuda" else "cpu"
 
 
 def show_scores(policy: Policy) -> None:

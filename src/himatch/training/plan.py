@@ -232,7 +232,7 @@ def make_plan(
     read: Callable[[], Split],
     *,
     out: str | Path,
-    preset: str = "fast",
+    preset: str | None = None,
     seed: int = 0,
     seeds: int = 1,
     resume: bool = False,
@@ -258,7 +258,7 @@ def make_plan(
     started = find_start(folder, start, start_weights, normalizers, resume=resume)
     if started is not None:
         overrides = {**started.model, **{name: value for name, value in overrides.items() if value is not None}}
-    model, config = configure(preset, method, **overrides)
+    model, config = configure(preset or default_preset(device), method, **overrides)
     first, count = whole("seed", seed), whole("seeds", seeds)
     if count < 1 or first < 0:
         raise HimatchError(f"seeds must be at least 1 and the first one not negative, got {count} from {first}")
@@ -279,6 +279,11 @@ def make_plan(
     if bin_range not in BIN_RANGES:
         raise HimatchError(f"bin_range is {' or '.join(BIN_RANGES)}, got {bin_range!r}")
     return _with_data(method, read(), model, config, numbers, where, names, folder, bin_range, started)
+
+
+def default_preset(device: str | None) -> str:
+    """``fast`` where a GPU trains, else ``cpu``."""
+    return "fast" if find_device(device).type == "cuda" else "cpu"
 
 
 def _with_data(

@@ -104,7 +104,11 @@ class MetaBC(TaskMethod):
     """Meta-BC: behavioural cloning of single steps, conditioned on the embedding of one demonstration."""
 
     name: ClassVar[str] = "meta-bc"
-    unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens")
+    unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens", "activation")
+    presets: ClassVar[Mapping[str, Settings]] = {
+        **TaskMethod.presets,
+        "fast": {**TaskMethod.presets["fast"], "schedule": "linear", "head": "gaussian", "members": 4},
+    }
 
     def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
         """An encoder and a policy a model."""
