@@ -19,8 +19,9 @@ import json
 import time
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ import torch
 from filelock import FileLock, Timeout
 from harness import machine
 from numpy.typing import NDArray
-from variants import LabCDT, ensemble
+from trials import Trial, trials
+from variants import ensemble
 
 import himatch as hm
 from himatch._runtime.files import new_file
@@ -41,157 +43,6 @@ from himatch.training import train as run_training
 
 REHEARSAL = 7_000  # of initial states; evaluations begin at 0
 RESAMPLES = 4_000
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A training, and the ways its policies act: weights, ensemble, temperature."""
-
-    method: str = "cdt"
-    switches: dict[str, Any] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
-    acts: tuple[str, ...] = ("last", "last x4")
-
-    def with_(self, acts: tuple[str, ...] | None = None, method: str | None = None, **changes: Any) -> Trial:
-        """The same with some changed; what the switches know is a switch."""
-        known = LabCDT.__dataclass_fields__
-        switches = {name: value for name, value in changes.items() if name in known}
-        settings = {name: value for name, value in changes.items() if name not in known}
-        return Trial(
-            method or self.method, {**self.switches, **switches}, {**self.settings, **settings}, acts or self.acts
-        )
-
-
-SAMPLED = ("last", "sampled 1", "sampled 0.7")
-OWN = Trial("cdt", acts=("best", "last", "last x4"))
-LAB = Trial("lab-cdt")  # himatch's own, by way of the switches
-LEAN = LAB.with_(actions=False, activation="gelu", heads=4, embedding=0.5, schedule="linear", steps=15_000)
-
-
-def trials() -> dict[str, Trial]:
-    """Everything that is tried, by name."""
-    found = {
-        "fast": OWN,
-        "fast gaussian": Trial("cdt", settings={"head": "gaussian"}, acts=SAMPLED),
-        # One change at a time.
-        "gelu": LAB.with_(activation="gelu"),
-        "4 heads": LAB.with_(heads=4),
-        "half embeddings": LAB.with_(embedding=0.5),
-        "no action tokens": LAB.with_(actions=False),
-        "linear": LAB.with_(schedule="linear"),
-        # All of them, in half the steps.
-        "lean": LEAN,
-        "lean 30k": LEAN.with_(steps=30_000),
-        "lean 60k": LEAN.with_(steps=60_000),
-        "lean batch 64": LEAN.with_(batch_size=64, steps=30_000),
-        "lean batch 1024": LEAN.with_(batch_size=1024),
-        "lean width 256": LEAN.with_(width=256),
-        "lean 1 step": LEAN.with_(context=1),
-        "lean 10 steps": LEAN.with_(context=10),
-        "lean 20 steps": LEAN.with_(context=20),
-        "lean dropout": LEAN.with_(dropout=0.1),
-        "lean decay 0.01": LEAN.with_(weight_decay=0.01),
-        "lean adaLN": LEAN.with_(modulated=True),
-        "lean cumulative": LEAN.with_(cumulative=True),
-        "lean no time": LEAN.with_(uses_time=False),
-        "lean chunk 4": LEAN.with_(chunk=4, context=8),
-        "lean rate 3e-4": LEAN.with_(learning_rate=3e-4),
-        # Heads.
-        "lean gaussian": LEAN.with_(head="gaussian", acts=(*SAMPLED, "sampled 1 x4")),
-        "lean squashed": LEAN.with_(form="squashed", acts=(*SAMPLED, "sampled 1 x4")),
-        "lean mixture": LEAN.with_(form="mixture", acts=SAMPLED),
-        "lean joint": LEAN.with_(form="joint", components=5, acts=SAMPLED),
-        "lean categorical": LEAN.with_(form="categorical", acts=("last", "sampled 1")),
-        "lean flow": LEAN.with_(form="flow", acts=SAMPLED),
-    }
-    squashed = LEAN.with_(form="squashed", steps=30_000, acts=("last", "sampled 1", "sampled 0.85", "sampled 1 x4"))
-    found |= {
-        "gaussian 30k": squashed.with_(form="", head="gaussian"),
-        "squashed 30k": squashed,
-        "squashed 60k": squashed.with_(steps=60_000),
-        "squashed width 256": squashed.with_(width=256),
-        "squashed 1 step": squashed.with_(context=1),
-        "squashed 20 steps": squashed.with_(context=20),
-        "squashed no time": squashed.with_(uses_time=False),
-        "squashed adaLN": squashed.with_(modulated=True),
-        "squashed cumulative": squashed.with_(cumulative=True),
-        "squashed dropout": squashed.with_(dropout=0.1),
-        "squashed beta 0.5": squashed.with_(beta=0.5),
-        "squashed decay 0.01": squashed.with_(weight_decay=0.01),
-        "squashed with actions": squashed.with_(actions=True),
-        "mixture 30k": squashed.with_(form="mixture", acts=("last", "sampled 1", "sampled 0.85")),
-        "joint 30k": squashed.with_(form="joint", components=5, acts=("last", "sampled 1", "sampled 0.85")),
-        "lean guided": LEAN.with_(
-            dropped=0.2, acts=("last", "last guided 0", "last guided 1.3", "last guided 1.7", "last guided 2.5")
-        ),
-        "squashed guided": squashed.with_(
-            dropped=0.2, acts=("sampled 1", "sampled 1 guided 1.3", "sampled 1 guided 1.7", "sampled 1 guided 2.5")
-        ),
-    }
-    several = ("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 1 x4", "sampled 0.85 x4")
-    cloned = squashed.with_(form="cloned", acts=several)
-    found |= {
-        "squashed batch 1024": squashed.with_(batch_size=1024),
-        "squashed beta 1": squashed.with_(beta=1.0),
-        "squashed 1 step, batch 1280": squashed.with_(context=1, batch_size=1280),
-        "cloned 30k": cloned,
-        "cloned 1 step, batch 1280": cloned.with_(context=1, batch_size=1280),
-        "cloned 2 steps, batch 640": cloned.with_(context=2, batch_size=640),
-        "cloned width 256": cloned.with_(width=256),
-        "cloned 60k": cloned.with_(steps=60_000),
-    }
-    tiny = LEAN.with_(form="cloned", steps=12_000, acts=several)  # with --preset cpu
-    found |= {
-        "cpu cloned": tiny,
-        "cpu added": tiny.with_(form="added", acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 0.5")),
-        "cpu gaussian": tiny.with_(
-            form="", head="gaussian", acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 0.5")
-        ),
-        "cpu gaussian width 128": tiny.with_(
-            form="",
-            head="gaussian",
-            width=128,
-            acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 0.5"),
-        ),
-        "cpu cloned 1 step, width 128, batch 256": tiny.with_(context=1, width=128, batch_size=256),
-        "cpu cloned 1 step, width 128, batch 512": tiny.with_(context=1, width=128, batch_size=512),
-        "cpu cloned 1 step, width 128, 3 layers": tiny.with_(context=1, width=128, batch_size=256, layers=3),
-        "cpu cloned 2 steps, width 128": tiny.with_(context=2, width=128, batch_size=128),
-        "cpu lean 1 step, width 128": tiny.with_(
-            form="", context=1, width=128, batch_size=256, acts=("last", "last x4")
-        ),
-        "cpu squashed 1 step, width 128": tiny.with_(form="squashed", context=1, width=128, batch_size=256),
-        "cpu beta 1 1 step, width 128": tiny.with_(form="squashed", beta=1.0, context=1, width=128, batch_size=256),
-    }
-    lean = {"tokens": "states", "activation": "gelu", "heads": 4, "schedule": "linear"}
-    four = Trial("cdt", settings={**lean, "head": "gaussian", "members": 4})
-    found["ensemble"] = four.with_(acts=("last", "sampled 0.7", "sampled 0.85", "sampled 1"))
-    found |= {  # with --preset cpu
-        "cpu states 9k": Trial("cdt", settings={**lean, "steps": 9_000}, acts=("last", "last x4")),
-        "cpu states 9k, relu": Trial("cdt", settings={"tokens": "states", "schedule": "linear", "steps": 9_000}),
-    }
-    small = Trial("cdt", settings={"tokens": "states", "head": "squashed", "schedule": "linear", "steps": 12_000})
-    small = small.with_(acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 1 x4", "sampled 0.85 x4"))
-    found |= {  # with --preset cpu, at about the same time on two cores
-        "cpu": OWN,
-        "cpu squashed": small,
-        "cpu squashed 2 steps": small.with_(context=2, steps=24_000),
-        "cpu squashed 1 step": small.with_(context=1, steps=36_000),
-        "cpu states": small.with_(head="tanh", acts=("last", "last x4")),
-    }
-    for name, trial in list(found.items()):
-        if trial.method in ("lab-cdt", "cdt"):
-            own = trial.with_(method=trial.method.replace("cdt", "dt"))
-            found[f"dt {name}"] = Trial(own.method, own.switches, own.settings, own.acts)
-    found["meta-bc ensemble"] = Trial(
-        "meta-bc", settings={"head": "gaussian", "members": 4, "schedule": "linear"}, acts=found["ensemble"].acts
-    )
-    found["meta-bc fast"] = Trial("meta-bc", acts=("best", "last", "last x4"))
-    found["meta-bc squashed"] = Trial(
-        "meta-bc", settings={"head": "squashed"}, acts=("last", "sampled 1", "sampled 0.85", "sampled 0.7")
-    )
-    found["meta-bc gaussian"] = Trial("meta-bc", settings={"head": "gaussian"}, acts=SAMPLED)
-    return found
 
 
 # -- running --------------------------------------------------------------------------------------------------------
@@ -399,7 +250,9 @@ def table(arguments: argparse.Namespace) -> None:
             played = f"{row.played.mean():.0%}"
             texts = (*(f"{x:.3f}" for x in numbers), played, f"{row.returns.mean():.0f}", versus, f"{row.seconds:.0f}")
             lines.append((row.name, *texts))
-        print(f"\n{name}: {len(own)} rows\n")
+        tried = Counter(method for method, _ in {(row.method, row.trial) for row in own})
+        counts = ", ".join(f"{method} {count}" for method, count in sorted(tried.items()))
+        print(f"\n{name}: {len(own)} rows; trials: {counts}\n")
         show(lines, arguments.markdown)
     for line in failed:
         print(f"failed: {line}")
@@ -438,7 +291,7 @@ def main() -> None:
     running.add_argument("--threads", type=int, default=0)
     printing = commands.add_parser("table")
     printing.add_argument("folders", nargs="+", type=Path)
-    printing.add_argument("--against", default="fast, best")
+    printing.add_argument("--against", default="one network, last")
     printing.add_argument("--markdown", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", hm.HimatchWarning)

@@ -2,6 +2,8 @@
 
     python benchmarks/training.py [--device cuda] [--seconds 5] [--stacks 1 4 16] [--methods cdt bdt] [--preset paper]
 
+A preset may have settings of its own: ``cpu:tokens=pairs,batch_size=128``.
+
 Data are random (HalfCheetah's sizes, a million steps by default): the speed does not depend on what they hold.
 """
 
@@ -41,7 +43,10 @@ def make_update(
 ) -> Update:
     method = make_method(name, **({"feature": "x_velocity"} if name in ("cdt", "dt") else {}))
     read, out = (lambda: named_split(data, "none")), Path("unused")
-    plan = make_plan(method, read, out=out, preset=preset, seeds=stack, device=device.type)
+    base, _, changes = preset.partition(":")
+    given = dict(pair.split("=") for pair in changes.split(",") if pair)
+    settings = {key: int(value) if value.isdigit() else value for key, value in given.items()}
+    plan = make_plan(method, read, out=out, preset=base, seeds=stack, device=device.type, **settings)
     with plan.relabelled() as (z, _):
         sampler = make_sampler(plan.trained_on, z, plan.spec, plan.normalizers(z), device)
     agent = method.build(plan.model, plan.dims, plan.seeds).to(device)

@@ -36,7 +36,7 @@ def test_numpys_numbers_become_pythons() -> None:
 
 def test_a_whole_number_may_be_written_as_a_float() -> None:
     _, config = configure("cpu", hm.DT(), steps=1e3, batch_size=32.0)
-    assert (config.steps, config.batch_size, config.warmup) == (1000, 32, 22)
+    assert (config.steps, config.batch_size, config.warmup) == (1000, 32, 25)
     assert isinstance(config.steps, int)
     assert hm.CDT(bins=31.0) == hm.CDT(bins=31)  # type: ignore[arg-type]
 

@@ -43,9 +43,9 @@ from himatch.targets import Target
 from himatch.tasks import Task
 from himatch.types import StepRows
 
-_LEAN = {"context": 5, "dropout": 0.0, "tokens": "states", "activation": "gelu", "heads": 4}
+_LEAN = {"context": 5, "dropout": 0.0, "tokens": "states"}
 _QUICK = {"learning_rate": 1e-3, "schedule": "linear"}
-_STOCHASTIC = {"head": "gaussian", "members": 4}
+_ENSEMBLE = {"activation": "gelu", "heads": 4, "head": "gaussian", "members": 4}
 
 Scaling = Literal["none", "standard", "histogram"]
 
@@ -64,8 +64,8 @@ class SequenceMethod(Method):
 
     presets: ClassVar[Mapping[str, Settings]] = {
         "paper": {},
-        "fast": {**_LEAN, **_QUICK, **_STOCHASTIC, "steps": 30_000, "batch_size": 256, "warmup": 500},
-        "cpu": {**_LEAN, **_QUICK, "layers": 2, "width": 64, "steps": 9_000, "batch_size": 128, "warmup": 200},
+        "fast": {**_LEAN, **_QUICK, **_ENSEMBLE, "steps": 30_000, "batch_size": 256, "warmup": 500},
+        "cpu": {**_LEAN, **_QUICK, "layers": 2, "width": 64, "steps": 16_000, "batch_size": 64, "warmup": 400},
     }
     scaling: ClassVar[Scaling] = "none"
 
