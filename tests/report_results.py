@@ -57,6 +57,7 @@ def job(
     quality: float | None = None,
     steps: int | None = None,
     head: str = "tanh",
+    members: int = 1,
 ) -> JobResult:
     """A method's result; ``steps`` of training where they are not the budget's."""
     rng = np.random.default_rng(zlib.crc32(f"{suite}{task}{method}{feature}{conditioning}".encode()))
@@ -72,7 +73,13 @@ def job(
             "command": f"himatch benchmark {suite}",
             "data": known,
             "environment": f"{task}-v5",
-            "training": {"steps": steps or usual_steps(budget, name), "context": 5, "head": head, "seconds": 61.5},
+            "training": {
+                "steps": steps or usual_steps(budget, name),
+                "context": 5,
+                "head": head,
+                "members": members,
+                "seconds": 61.5,
+            },
             "method": {} if specification is None else specification.as_json(),
             "rollout_seconds": 2.5,
             "device": "a machine",

@@ -280,10 +280,11 @@ def test_training_for_longer_is_a_row_of_its_own() -> None:
 
 def test_a_stochastic_policy_is_a_row_of_its_own() -> None:
     kind = ("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out())
-    (table,) = build_tables([job(*kind, head="gaussian"), job(*kind)])
+    (table,) = build_tables([job(*kind, head="gaussian", members=4), job(*kind, head="gaussian"), job(*kind)])
     assert [row.name for row in table.methods if not row.is_missing] == [
         "Categorical DT",
         "Categorical DT, sampled actions",
+        "Categorical DT (himatch)",
     ]
 
 

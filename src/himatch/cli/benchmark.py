@@ -29,7 +29,8 @@ class Benchmark:
     steps: Annotated[int | None, optional(metavar="N")] = None
     """Training steps instead of the budget's; pretraining that has steps of its own changes in proportion."""
     head: Annotated[Literal["tanh", "gaussian", "squashed"] | None, optional(metavar="tanh|gaussian|squashed")] = None
-    """A deterministic policy as in the paper, or a stochastic one (Gaussian), for the methods that offer it."""
+    """By default the paper's policy, one deterministic network. Another head is himatch's own policy, an ensemble with
+    the budget fast, for the methods that offer it: rows of their own, in a folder of their own."""
     tasks: Annotated[tuple[str, ...], Many] = ()
     """Only these tasks."""
     methods: Annotated[tuple[str, ...], Many] = ()

@@ -105,7 +105,9 @@ def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) ->
     run, device, preset = RunFolder(out / MODELS / job.key), options.device, BUDGETS[options.budget].preset
     finished = run.path / FINISHED
     method = _shortened(make_method(job.method, **dict(job.settings)), options)
-    overrides = {"steps": options.steps or BUDGETS[options.budget].steps, "head": options.head, **dict(job.overrides)}
+    # The paper's policy is one deterministic network, whatever the preset has; a stochastic head is himatch's.
+    policy_of = {"head": options.head} if options.head else {"head": "tanh", "members": 1}
+    overrides = {"steps": options.steps or BUDGETS[options.budget].steps, **policy_of, **dict(job.overrides)}
     if finished.is_file():
         check_same(run, method, split, *configure(preset, method, **overrides), tuple(range(options.seed_count)))
     else:

@@ -61,15 +61,17 @@ def paper_name(method: Specification, *, with_size: bool) -> str:
     return _written(method, (*(("m",) if with_size else ()), "target_window", *mode))
 
 
-def qualified(name: str, conditioning: str, budget: str | None, steps: int | None, sampled: bool) -> str:
-    """A name with what differs from the usual: ``Categorical DT, planned, fast, 300,000 steps``."""
+def qualified(
+    name: str, conditioning: str, budget: str | None, steps: int | None, sampled: bool, members: int = 1
+) -> str:
+    """A name with what differs from the paper's policy and the usual: ``Categorical DT (himatch), planned, fast``."""
     parts = (
         None if conditioning == "nominal" else conditioning,
         budget,
         None if steps is None else f"{steps:,} steps",
-        _SAMPLED if sampled else None,
+        _SAMPLED if sampled and members == 1 else None,
     )
-    return ", ".join(filter(None, (name, *parts)))
+    return ", ".join(filter(None, (f"{name} (himatch)" if members > 1 else name, *parts)))
 
 
 def _written(method: Specification, keys: Sequence[str]) -> str:

@@ -362,7 +362,8 @@ def check_same(
     wanted |= {name: getattr(split.train.task, name) for name in OF_STEPS}
     try:
         before, now = stored["data"]["hash"], split.train.content_hash
-        found = {**stored["method"], **stored["model"], **stored["train"], "seeds": stored["seeds"]}
+        model_before = asdict(ModelConfig(**stored["model"]))  # what an earlier version did not know has its default
+        found = {**stored["method"], **model_before, **stored["train"], "seeds": stored["seeds"]}
         found |= {name: stored["task"][name] for name in OF_STEPS}
     except (KeyError, TypeError) as reason:
         raise folder.incomplete(reason) from None

@@ -63,7 +63,7 @@ def _data(entry: dict[str, Any], role: str = "") -> DataUsed:
 
 def caption_of(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) -> str:
     """What was measured, with how much effort, on which data."""
-    return " ".join((_measured(suite, layout), effort(results), *_sources(layout, results)))
+    return " ".join((_measured(suite, layout), effort(results), *_policies(results), *_sources(layout, results)))
 
 
 def _measured(suite: Suite, layout: TableLayout) -> str:
@@ -76,6 +76,13 @@ def _measured(suite: Suite, layout: TableLayout) -> str:
     measured = f"Wasserstein-1 distance between the {feature} distributions of rollouts and target."
     codes = "" if layout.code_size is None else f"Codes have m = {layout.code_size} numbers."
     return " ".join(filter(None, (measured, suite.targets_note, codes)))
+
+
+def _policies(results: Sequence[JobResult]) -> tuple[str, ...]:
+    """What (himatch) means in the names of rows, where there are such."""
+    if all((result.provenance.get("training") or {}).get("members", 1) == 1 for result in results):
+        return ()
+    return ("(himatch) is an ensemble of stochastic policies, other rows have one network.",)
 
 
 def effort(results: Sequence[JobResult]) -> str:

@@ -26,6 +26,8 @@ class RowKey:
     """Training steps, where they are not the budget's usual ones."""
     sampled: bool = False
     """Whether the policy is stochastic."""
+    members: int = 1
+    """Networks of a policy."""
 
 
 def row_key(method: Specification, result: JobResult) -> RowKey:
@@ -33,7 +35,8 @@ def row_key(method: Specification, result: JobResult) -> RowKey:
     training = result.provenance.get("training") or {}
     steps, usual = training.get("steps"), usual_steps(result.budget, method.name)
     unusual = None if steps is None or usual is None or steps == usual else int(steps)
-    return RowKey(method, result.conditioning, result.budget, unusual, (training.get("head") or "tanh") != "tanh")
+    sampled = (training.get("head") or "tanh") != "tanh"
+    return RowKey(method, result.conditioning, result.budget, unusual, sampled, training.get("members", 1))
 
 
 def main_budget(budgets: Iterable[str]) -> str:
@@ -57,7 +60,8 @@ def gather_rows(
             continue
         key = row_key(result.method, result)
         budget = key.budget if several else None
-        names[key] = qualified(layout.row_name(key.method), key.conditioning, budget, key.steps, key.sampled)
+        name = layout.row_name(key.method)
+        names[key] = qualified(name, key.conditioning, budget, key.steps, key.sampled, key.members)
         jobs = rows.setdefault(key, {})
         if result.task in jobs:
             note(f"{result.suite}: {names[key]} on {result.task} was found twice; the later is shown")
@@ -70,7 +74,7 @@ def gather_rows(
         yield from ((names[key], method, key, rows[key]) for key in keys)
 
 
-def _place(key: RowKey) -> tuple[int, str, str, int, bool]:
+def _place(key: RowKey) -> tuple[int, str, str, int, bool, int]:
     known = key.conditioning in CONDITIONINGS
     order = CONDITIONINGS.index(key.conditioning) if known else len(CONDITIONINGS)
-    return order, key.conditioning, key.budget, key.steps or 0, key.sampled
+    return order, key.conditioning, key.budget, key.steps or 0, key.sampled, key.members
