@@ -40,6 +40,8 @@ def test_training_selects_the_one_that_matches_best(
     assert found["tried"][f"{found['value']:g}"] == min(found["tried"].values())
     assert found["rule"] == "x_velocity, mean charged W1 to 3 training episodes, 1 rollouts each"
     assert policy.temperature == hm.load(tmp_path / "run").temperature == found["value"]
+    said = f"acts         by sampling at temperature {found['value']:g} (selected on training episodes)"
+    assert said in str(policy.show())
 
 
 def test_it_is_selected_once_for_the_same_weights(
@@ -81,7 +83,8 @@ def test_impossible_ones_are_refused_before_training(
 def test_a_deterministic_policy_has_none(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     with pytest.raises(hm.HimatchError, match="deterministic policy has no temperature"):
         hm.train(hm.DT(), hopper, out=tmp_path / "run", quiet=True, temperature=0.5, **TINY)
-    hm.train(hm.DT(), hopper, out=tmp_path / "run", quiet=True, **TINY)
+    policy = hm.train(hm.DT(), hopper, out=tmp_path / "run", quiet=True, members=2, **TINY)
+    assert "acts         deterministically, 2 networks as one" in str(policy.show())
     assert "temperature" not in json.loads((tmp_path / "run" / "scores.json").read_text())
 
 

@@ -75,6 +75,8 @@ class Content:
     data: dict[str, Any]
     """Name, episodes, steps and hash of the training data; episodes that the run keeps of it."""
     conditioned_on: str
+    acts: str
+    """How it chooses an action."""
     feature: str
     covered: list[Covered]
     labels: list[Label]

@@ -12,6 +12,7 @@ from himatch.errors import HimatchError
 from himatch.evaluation.sensitivity import in_words, sensitivities
 from himatch.methods import Method
 from himatch.models import find_model
+from himatch.networks.transformer import ModelConfig
 from himatch.overview.content import QUANTILES, Column, Covered, Suggestion
 from himatch.overview.overview import Overview
 from himatch.overview.suggestions import Parse, labels, suggestions
@@ -54,6 +55,7 @@ def overview_of(run: Run, seeds: Sequence[int], weights: Weights, parse: Parse, 
             "kept_episodes": 0 if reference is None else len(reference.lengths),
         },
         conditioned_on=method.meaning(run.statistic) if description["widths"]["z"] else "nothing",
+        acts=_acts(run),
         feature=run.feature,
         covered=[] if reference is None else covered(reference),
         labels=[] if reference is None else labels(run, reference),
@@ -68,6 +70,19 @@ def overview_of(run: Run, seeds: Sequence[int], weights: Weights, parse: Parse, 
         start=description.get("start"),
         next=_next(called, run, targets),
     )
+
+
+def _acts(run: Run) -> str:
+    """Deterministic or by samples, of one network or several."""
+    model = ModelConfig(**run.description["model"])
+    networks = "" if model.members == 1 else f", {model.members} networks as one"
+    if model.head == "tanh":
+        return f"deterministically{networks}"
+    if run.temperature is None:
+        return f"by sampling{networks}"
+    tried = ((run.scores or {}).get("temperature") or {}).get("tried")
+    chosen = " (selected on training episodes)" if tried or "bundled" in run.description else ""
+    return f"by sampling at temperature {run.temperature:g}{chosen}{networks}"
 
 
 def covered(reference: EpisodeReference) -> list[Covered]:

@@ -15,7 +15,13 @@ def as_html(shown: Content) -> str:
     data = shown.data
     parts = [
         f"<b>{escape(what(shown))}</b>",
-        _table([["data", f"{data['source']}, {data['episodes']} episodes"], ["sensitivity", sensitivity(shown)]]),
+        _table(
+            [
+                ["data", f"{data['source']}, {data['episodes']} episodes"],
+                ["acts", shown.acts],
+                ["sensitivity", sensitivity(shown)],
+            ]
+        ),
     ]
     for part in shown.covered[:8]:
         quantiles = ", ".join(f"{q}%: {x:.3g}" for q, x in part.quantiles.items())

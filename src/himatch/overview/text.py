@@ -33,6 +33,7 @@ def _head(shown: Content) -> Iterator[str]:
     yield from _folded(
         "conditioned", f"on {shown.conditioned_on}" if shown.conditioned_on != "nothing" else "on nothing"
     )
+    yield f"acts         {shown.acts}"
     yield f"sensitivity  {sensitivity(shown)}"
 
 
