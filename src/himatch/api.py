@@ -157,6 +157,9 @@ def _keep_temperature(policy: Policy, plan: Plan, given: float | None, threads: 
 
                 acting = _on_device(policy, plan)
                 found = select_temperature(acting, plan.referenced, threads=threads, progress=progress)
+        except KeyboardInterrupt:
+            where = policy.folder
+            raise KeyboardInterrupt(f"{where} is trained; --resume selects the temperature of its actions") from None
         except HimatchError as reason:  # no environment, or not one for this policy
             note(f"the temperature of sampled actions stays {policy.temperature:g}, nothing was simulated: {reason}")
             return

@@ -84,7 +84,7 @@ def test_a_return_is_drawn_as_it_is_earned(policy: Policy, data: hm.TrajectoryDa
     """Under ``remaining`` the return-to-go is the target less what was earned before."""
     dt = untrained(hm.DT(), data, tmp_path / "dt")
     result = dt.match("return(20)", episodes=2, conditioning="remaining")
-    earned = np.cumsum(result.features[0][0], axis=0)
+    earned = np.cumsum(result.features[0][0], axis=0, dtype=np.float64)
     assert result.to_go is not None
     assert result.to_go.shape == earned.shape
     inside = slice(0, 3)  # later the support clips it

@@ -62,6 +62,20 @@ def test_it_is_selected_once_for_the_same_weights(
     assert len(selected) == 1
 
 
+def test_ctrl_c_says_what_is_kept(
+    hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(api, "select_temperature", interrupted)
+        with pytest.raises(KeyboardInterrupt, match="run is trained; --resume selects the temperature"):
+            hm.train(hm.DT(), hopper, out=tmp_path / "run", **GAUSSIAN)
+    monkeypatch.setattr(api, "select_temperature", lambda *_, **__: {"value": 0.5, "tried": {}, "rule": "a rule"})
+    assert hm.train(hm.DT(), hopper, out=tmp_path / "run", resume=True, **GAUSSIAN).temperature == 0.5
+
+
 def test_a_given_one_needs_no_rollouts(
     hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from command_line import Run, assert_refused
 from random_episodes import episode
+from run_files import describe_anew
 
 import himatch as hm
+from himatch.data import named_split
 from himatch.errors import DataError, HimatchError, HimatchWarning
 from himatch.methods import METHODS
-from himatch.training import Interrupted
+from himatch.training import Interrupted, check_same, configure
 from himatch.training.checkpoint import Checkpoint
 
 MODEL: dict[str, Any] = {"context": 3, "layers": 1, "width": 16}
@@ -200,3 +202,16 @@ def test_staged_methods_keep_their_normalizers(hopper: hm.TrajectoryDataset, tmp
     start(SMALL["meta-bc"], hopper, tmp_path / "first", context=1)
     with pytest.raises(HimatchError, match="cannot be refitted for meta-bc"):
         hm.train(SMALL["meta-bc"], hopper, out=tmp_path / "new", start=tmp_path / "first", normalizers="refit", **STILL)
+
+
+def test_runs_of_earlier_versions_go_on(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """Settings that they did not know of have their defaults, not a preset's of today."""
+    first = tmp_path / "first"
+    model = {"context": 3, "layers": 1, "width": 16, "heads": 1, "dropout": 0.0, "tokens": "pairs", "head": "tanh"}
+    settings: dict[str, Any] = {**model, "batch_size": 8, "steps": 4, "activation": "relu", "members": 1}
+    hm.train(hm.DT(), hopper, out=first, preset="fast", quiet=True, **settings)
+    described = json.loads((first / "run.json").read_text())["model"]
+    folder = describe_anew(first, model={key: described[key] for key in model})
+    more = hm.train(hm.DT(), hopper, out=tmp_path / "more", start=first, preset="fast", steps=2, quiet=True)
+    assert more.agent.config == hm.load(first).agent.config
+    check_same(folder, hm.DT(), named_split(hopper, "none"), *configure("fast", hm.DT(), **settings), (0,))
