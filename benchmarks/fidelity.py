@@ -37,6 +37,7 @@ import himatch as hm
 from himatch._runtime.files import new_file
 from himatch._runtime.tensors import versions
 from himatch.errors import one_line
+from himatch.rehearsal.temperature import select_temperature
 from himatch.targets import Demonstration
 from himatch.training import make_plan
 from himatch.training import train as run_training
@@ -134,6 +135,10 @@ def attempt(trial: Trial, split: hm.Split, folder: Path, arguments: argparse.Nam
             continue
         started = time.perf_counter()
         policy = acting(folder, act)
+        selected = None
+        if act == "selected":
+            selected = select_temperature(policy, plan.referenced, threads=arguments.threads)
+            policy.temperature = selected["value"]
         results = policy.match_all(
             targets[: arguments.targets],
             episodes=arguments.episodes,
@@ -148,6 +153,7 @@ def attempt(trial: Trial, split: hm.Split, folder: Path, arguments: argparse.Nam
             "played": [result.played_per_seed.tolist() for result in results],
             "returns": [np.mean(result.returns, axis=1).tolist() for result in results],
             "seconds": time.perf_counter() - started,
+            **({} if selected is None else {"temperature": selected}),
         }
     log = plan.folder.metrics(arguments.seed)
     return {
@@ -170,7 +176,10 @@ def attempt(trial: Trial, split: hm.Split, folder: Path, arguments: argparse.Nam
 
 
 def acting(folder: Path, act: str) -> hm.Policy:
-    """The policies of a run, acting as ``best``, ``last x4`` (four seeds as one) or ``sampled 0.7 guided 1.5`` says."""
+    """The policies of a run, acting as ``best``, ``last x4`` (four seeds as one) or ``sampled 0.7 guided 1.5`` says.
+
+    ``selected`` samples at the temperature that training episodes select.
+    """
     words = act.split()
     numbers = {word: float(words[i + 1]) for i, word in enumerate(words) if word in ("sampled", "guided")}
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -42,7 +42,7 @@ LEAN = LAB.with_(actions=False, activation="gelu", heads=4, embedding=0.5, sched
 def trials() -> dict[str, Trial]:
     """Everything that is tried, by name."""
     found = {
-        "fast": Trial("cdt", acts=("last", "sampled 0.7", "sampled 0.85", "sampled 1")),
+        "fast": Trial("cdt", acts=("last", "sampled 0.7", "sampled 0.85", "sampled 1", "selected")),
         "one network": ONE,
         "one network, gaussian": ONE.with_(head="gaussian", acts=SAMPLED),
         # One change at a time.
@@ -144,6 +144,9 @@ def trials() -> dict[str, Trial]:
         "cpu states 9k": small.with_(activation="gelu", heads=4),
         "cpu states 9k, relu": small,
         "cpu states 14k, relu, batch 64": small.with_(steps=14_000, batch_size=64),
+        "cpu states 14k, gaussian, batch 64": small.with_(
+            head="gaussian", steps=14_000, batch_size=64, acts=("last", "selected")
+        ),
         "cpu squashed": gaussian,
         "cpu squashed 2 steps": gaussian.with_(context=2, steps=24_000),
         "cpu squashed 1 step": gaussian.with_(context=1, steps=36_000),
