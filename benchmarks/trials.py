@@ -100,6 +100,31 @@ def trials() -> dict[str, Trial]:
             dropped=0.2, acts=("sampled 1", "sampled 1 guided 1.3", "sampled 1 guided 1.7", "sampled 1 guided 2.5")
         ),
     }
+    # One stochastic network, one change at a time, at the same number of windows or about the same time.
+    stochastic = LEAN.with_(head="gaussian", acts=("last", "sampled 0.7", "sampled 0.85", "sampled 0.85 x4"))
+    heads = ("last", "sampled 0.7", "sampled 0.85")  # a mean of mixtures or flows is none
+    found |= {
+        "gaussian 15k": stochastic,
+        "gaussian 15k, adaLN": stochastic.with_(modulated=True),
+        "gaussian 15k, cumulative": stochastic.with_(cumulative=True),
+        "gaussian 15k, chunk 4": stochastic.with_(chunk=4, context=8, batch_size=160),
+        "gaussian 15k, 6k of batch 1024": stochastic.with_(batch_size=1024, steps=6_000),
+        "gaussian 15k, 20k of batch 64": stochastic.with_(batch_size=64, steps=20_000),
+        "gaussian 15k, with actions": stochastic.with_(actions=True),
+        "gaussian 15k, no time": stochastic.with_(uses_time=False),
+        "gaussian 15k, 10 steps": stochastic.with_(context=10, batch_size=128),
+        "gaussian 15k, width 256": stochastic.with_(width=256),
+        "gaussian 15k, relu": stochastic.with_(activation="relu"),
+        "gaussian 15k, 1 head": stochastic.with_(heads=1),
+        "gaussian 15k, cosine": stochastic.with_(schedule="cosine"),
+        "gaussian 15k, full embeddings": stochastic.with_(embedding=1.0),
+        "gaussian 15k, decay 0.01": stochastic.with_(weight_decay=0.01),
+        "gaussian 15k, rate 3e-4": stochastic.with_(learning_rate=3e-4),
+        "mixture 15k": stochastic.with_(form="mixture", acts=heads),
+        "joint 15k": stochastic.with_(form="joint", components=5, acts=heads),
+        "categorical 15k": stochastic.with_(form="categorical", acts=("last", "sampled 1")),
+        "flow 15k": stochastic.with_(form="flow", acts=("last", "sampled 0.7", "sampled 0.85", "sampled 1")),
+    }
     several = ("last", "sampled 1", "sampled 0.85", "sampled 0.7", "sampled 1 x4", "sampled 0.85 x4")
     cloned = squashed.with_(form="cloned", acts=several)
     found |= {
