@@ -136,7 +136,7 @@ def attempt(trial: Trial, split: hm.Split, folder: Path, arguments: argparse.Nam
         started = time.perf_counter()
         policy = acting(folder, act)
         selected = None
-        if act == "selected":
+        if act.startswith("selected"):
             selected = select_temperature(policy, plan.referenced, threads=arguments.threads)
             policy.temperature = selected["value"]
         results = policy.match_all(

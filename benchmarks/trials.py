@@ -34,6 +34,8 @@ class Trial:
 SAMPLED = ("last", "sampled 1", "sampled 0.7")
 # One deterministic network with action tokens: the presets until 2026-11-18.
 BEFORE = {"tokens": "pairs", "activation": "relu", "heads": 1, "head": "tanh", "members": 1, "schedule": "cosine"}
+# Stochastic networks without action tokens: what replaced it.
+NOW = {"tokens": "states", "activation": "gelu", "heads": 4, "head": "gaussian", "schedule": "linear"}
 ONE = Trial("cdt", settings={**BEFORE, "steps": 30_000, "batch_size": 256}, acts=("best", "last", "last x4"))
 LAB = Trial("lab-cdt", settings=ONE.settings)  # the same by way of the switches
 LEAN = LAB.with_(actions=False, activation="gelu", heads=4, embedding=0.5, schedule="linear", steps=15_000)
@@ -180,6 +182,16 @@ def trials() -> dict[str, Trial]:
         if trial.method in ("lab-cdt", "cdt"):
             own = trial.with_(method=trial.method.replace("cdt", "dt"))
             found[f"dt {name}"] = Trial(own.method, own.switches, own.settings, own.acts)
+    # One network a policy and four as one, of the same training: what do three more networks buy?
+    temperatures = ("last", "sampled 0.7", "sampled 0.85", "sampled 1", "selected")
+    alone = Trial("cdt", settings={**NOW, "members": 1, "steps": 15_000}, acts=temperatures)
+    both = (*temperatures, *(f"{act} x4" for act in temperatures))
+    few = ("last", "sampled 0.85", "selected", "last x4", "sampled 0.85 x4", "selected x4")
+    found |= {
+        "alone and together": alone.with_(acts=both),
+        "alone": alone.with_(acts=few),
+        "dt alone": Trial("dt", settings=alone.settings, acts=few),
+    }
     several = ("last", "sampled 1", "sampled 0.85", "sampled 0.7")
     single = Trial("meta-bc", settings={"head": "tanh", "members": 1, "schedule": "cosine"}, acts=("best", "last"))
     found |= {
@@ -187,5 +199,6 @@ def trials() -> dict[str, Trial]:
         "meta-bc one network": single,
         "meta-bc squashed": single.with_(head="squashed", acts=several),
         "meta-bc gaussian": single.with_(head="gaussian", acts=several),
+        "meta-bc alone": single.with_(head="gaussian", schedule="linear", acts=("last", "sampled 0.85", "selected")),
     }
     return found

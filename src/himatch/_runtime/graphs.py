@@ -164,6 +164,11 @@ class GraphedStep(Generic[T]):
         note(f"no {what} for {self._purpose} here, going on without it ({one_line(reason)})")
 
 
+def fused(x: Tensor) -> bool:
+    """Whether what follows from ``x`` is being compiled for a GPU: many small operations then cost what one does."""
+    return x.is_cuda and torch.compiler.is_compiling()
+
+
 def restore_point(*tensors: Tensor) -> Undo:
     """What brings these tensors back to their present values."""
     values = [tensor.clone() for tensor in tensors]

@@ -14,10 +14,13 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from himatch._runtime.graphs import fused
 from himatch._runtime.shapes import Float, Int, shaped
 
 Stack = int | tuple[int, int]
 """K models, or K ensembles of M members each."""
+
+EVEN = 8  # numbers that tensor cores take at a time
 
 
 @shaped
@@ -63,6 +66,8 @@ class Linear(nn.Module):
         if len(weight) == 1:  # one model: the plain product, which CPU libraries do better than a batch of one
             y = torch.addmm(bias.squeeze(0), rows.squeeze(0), weight.squeeze(0)).unsqueeze(0)
         else:
+            if fused(rows) and (odd := -rows.shape[-1] % EVEN):  # 17 observations are multiplied like 24, and faster
+                rows, weight = nn.functional.pad(rows, (0, odd)), nn.functional.pad(weight, (0, 0, 0, odd))
             # Not baddbmm: it first copies the bias over the whole output; a compiler fuses this addition instead.
             y = torch.bmm(rows, weight) + bias.unsqueeze(1)
         return y.view(*x.shape[:-1], weight.shape[2])
