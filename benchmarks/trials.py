@@ -186,7 +186,7 @@ def trials() -> dict[str, Trial]:
     temperatures = ("last", "sampled 0.7", "sampled 0.85", "sampled 1", "selected")
     alone = Trial("cdt", settings={**NOW, "members": 1, "steps": 15_000}, acts=temperatures)
     both = (*temperatures, *(f"{act} x4" for act in temperatures))
-    few = ("last", "sampled 0.85", "selected", "last x4", "sampled 0.85 x4", "selected x4")
+    few = ("last", "sampled 0.7", "sampled 0.85", "selected", "sampled 0.7 x4", "sampled 0.85 x4")
     found |= {
         "alone and together": alone.with_(acts=both),
         "alone": alone.with_(acts=few),
