@@ -35,14 +35,17 @@ def exported(policy: hm.Policy, episode: hm.Trajectory, path: Path) -> Act:
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     shapes = {port["name"]: port["shape"] for port in json.loads(session.get_modelmeta().custom_metadata_map["inputs"])}
     windows = {name: np.zeros((1, *shape), np.float32) for name, shape in shapes.items() if shape}
+    rng = np.random.default_rng(0)
     table = policy.statistic(episode) if isinstance(policy.statistic, hm.InformationStatistic) else None
 
     def act(step: int, seen: NDArray[np.float32]) -> NDArray[np.float32]:
         for name, window in windows.items():
             if name == "target_states":
                 window[0] = episode.observations[np.minimum(step + np.arange(window.shape[1]), len(episode) - 1)]
-                continue
-            window[:, :-1] = window[:, 1:]
+            elif name == "noise":
+                window[0] = rng.standard_normal(window.shape[1])
+            else:
+                window[:, :-1] = window[:, 1:]
         windows["states"][:, -1], windows["actions"][:, -1] = seen, 0.0
         if table is not None:
             windows["z"][:, -1] = table[min(step, len(table) - 1)]

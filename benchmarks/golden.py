@@ -150,13 +150,15 @@ def usual_words(text: str) -> str:
 
 
 def graph_outputs(policy: hm.Policy) -> list[Tensor]:
-    """What an exported file would compute, on fixed inputs."""
+    """What an exported file would compute, on fixed inputs; of a policy that samples its mean action."""
     graph, ports = (found(name, "interchange.graph") for name in ("PolicyGraph", "inputs_of"))
     one, rng = policy.only(policy.seeds[0]), np.random.default_rng(0)
     inputs = [
         torch.from_numpy(rng.normal(size=(6, *port.shape)).astype(np.float32)) if port.shape else 2 * torch.arange(6)
         for port in ports(one)
     ]
+    if ports(one)[-1].name == "noise":
+        inputs[-1].zero_()
     with torch.inference_mode():
         outputs = graph(one)(*inputs)
     return list(outputs) if isinstance(outputs, tuple) else [outputs]

@@ -1,4 +1,4 @@
-"""What an exported policy is conditioned on, step by step: NumPy alone, without PyTorch and the rest of himatch.
+"""What an exported policy takes beside its windows, step by step: NumPy alone, no PyTorch, nothing else of himatch.
 
 ``himatch export RUN --target EXPR --out policy.onnx`` writes ``policy.z.npz`` beside the model. This file reads it. It
 imports nothing but NumPy, so a robot without himatch can have a copy of it.
@@ -24,10 +24,11 @@ class ExportedTargets:
     It serves one robot, for it counts what that robot achieved; ``another()`` serves one more.
 
     ``conditioning`` is that of the controller: ``nominal``, ``remaining`` or ``planned``. Under ``remaining`` every
-    step has to be counted: ``achieved(observation, action, reward)`` after it.
+    step has to be counted: ``achieved(observation, action, reward)`` after it. ``noise`` is the seed of what a
+    stochastic policy samples its actions by.
     """
 
-    def __init__(self, path: str | Path, target: int | str = 0, conditioning: str = "nominal") -> None:
+    def __init__(self, path: str | Path, target: int | str = 0, conditioning: str = "nominal", noise: int = 0) -> None:
         about, arrays = _read(path)
         self.about: dict[str, Any] = about
         """What the model's own metadata say (``custom_metadata_map``), parsed."""
@@ -39,14 +40,19 @@ class ExportedTargets:
         self.conditioning = conditioning
         self._done: NDArray[np.float64] | float = 0.0
         self._steps = 0
+        self._noise_width = next((port["shape"][0] for port in about["inputs"] if port["name"] == "noise"), 0)
+        self._seeds = np.random.SeedSequence(noise)
+        self._noise = np.random.default_rng(self._seeds)
         self.retarget(target)
 
     def another(self, target: int | str | None = None) -> ExportedTargets:
         """The same for one more robot, at the beginning of an episode; the tables in memory are shared.
 
-        Each robot has its own target and its own count of what it achieved.
+        Each robot has its own target, its own count of what it achieved and its own noise.
         """
         one = copy.copy(self)
+        (one._seeds,) = self._seeds.spawn(1)
+        one._noise = np.random.default_rng(one._seeds)
         one.reset()
         if target is not None:
             one.retarget(target)
@@ -74,18 +80,24 @@ class ExportedTargets:
         raise ValueError(f"there is no target {target!r} in the file; it has {known}")
 
     def reset(self) -> None:
-        """Begin an episode: nothing is achieved yet."""
+        """Begin an episode: nothing is achieved yet; noise goes on, so that no two episodes have the same."""
         self._done, self._steps = 0.0, 0
 
     def inputs(self, step: int) -> dict[str, NDArray[np.float32]]:
-        """The model's ``z`` of this step, ``(k,)``, or its ``target_states``, ``(S, obs)``; nothing for ``bc``."""
+        """The model's ``z`` of this step, ``(k,)``, or its ``target_states``, ``(S, obs)``; neither for ``bc``.
+
+        For a policy that samples also ``noise``, ``(act,)``, drawn at every call.
+        """
         if not isinstance(step, (int, np.integer)) or step < 0:
             raise ValueError(f"the step is a whole number from 0 up, the steps since the episode began, got {step!r}")
+        found: dict[str, NDArray[np.float32]] = {}
         if self.conditioning == "remaining":
-            return {"z": self._remaining()}
-        return (
-            {} if self._table is None else {self.about["conditioned_by"]: self._table[min(step, len(self._table) - 1)]}
-        )
+            found["z"] = self._remaining()
+        elif self._table is not None:
+            found[self.about["conditioned_by"]] = self._table[min(step, len(self._table) - 1)]
+        if self._noise_width:
+            found["noise"] = self._noise.standard_normal(self._noise_width, np.float32)
+        return found
 
     def achieved(
         self,

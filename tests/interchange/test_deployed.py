@@ -87,11 +87,11 @@ class Untraced:
 
 
 def check(policy: Policy, target: Any, conditionings: tuple[str, ...], data: hm.TrajectoryDataset, path: Path) -> None:
+    assert data[2].rewards is not None
     for conditioning in conditionings:
         robot = Log(data[2])
         documented()(robot=robot, path=str(path), target=1, conditioning=conditioning)
         controller = policy.controller(target, conditioning=conditioning)  # type: ignore[arg-type]
-        assert data[2].rewards is not None
         for step, action in enumerate(robot.actions):
             reward = float(data[2].rewards[step - 1]) if step else None
             expected = controller.act(data[2].observations[step], reward)
@@ -132,6 +132,48 @@ def test_the_loop_of_the_docs_acts_as_the_controller(
         monkeypatch.setattr("onnxruntime.InferenceSession", lambda path: Untraced(policy))
     check(policy, wanted, conditionings, data, tmp_path / "policy.onnx")
     assert ExportedTargets(tmp_path / "policy.z.npz").about["conditionings"] == list(conditionings)
+
+
+@pytest.mark.parametrize("form", [{"head": "gaussian", "members": 2}, {"head": "squashed"}])
+def test_the_loop_of_the_docs_samples_as_the_controller(
+    form: dict[str, Any],
+    data: hm.TrajectoryDataset,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sample_by: Callable[[Any], None],
+) -> None:
+    """By the same noise; its seed in the loop is 0."""
+    policy = untrained(hm.CDT("x_velocity", bins=7), data, tmp_path, layers=1, **form)
+    policy.temperature = 0.3
+    np.savez(tmp_path / "policy.z.npz", **z_tables(policy, [data[0], "normal(0.5,0.3)"], facts(policy)))
+    monkeypatch.setattr("onnxruntime.InferenceSession", lambda path: Untraced(policy))
+    sample_by(np.random.default_rng(0).standard_normal((len(data[2]), 3), np.float32))
+    check(policy, "normal(0.5,0.3)", ("remaining",), data, tmp_path / "policy.onnx")
+
+
+def test_noise_is_standard_normal_and_each_robots_own(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.BC(), data, tmp_path, head="gaussian")
+    np.savez(tmp_path / "z.npz", **z_tables(policy, [data[0]], facts(policy)))
+
+    def drawn(targets: ExportedTargets, steps: int = 9) -> Any:
+        return np.array([targets.inputs(step)["noise"] for step in range(steps)])
+
+    first = ExportedTargets(tmp_path / "z.npz")
+    robots = [first, first.another(), first.another()]
+    many = [drawn(robot, 2000) for robot in robots]
+    assert many[0].shape == (2000, 3)
+    assert many[0].dtype == np.float32
+    np.testing.assert_allclose(np.corrcoef(np.concatenate(many, axis=1).T), np.eye(9), atol=0.1)
+    np.testing.assert_allclose([noise.std() for noise in many], 1.0, atol=0.05)
+    first.reset()
+    assert not np.isin(drawn(first), many[0]).any()  # another episode, other numbers
+    again = ExportedTargets(tmp_path / "z.npz", noise=0)
+    np.testing.assert_array_equal(drawn(again), many[0][:9])
+    np.testing.assert_array_equal(drawn(again.another()), many[1][:9])
+    assert not np.isin(drawn(ExportedTargets(tmp_path / "z.npz", noise=1)), many[0]).any()
+    policy.temperature = 0.0
+    np.savez(tmp_path / "mean.npz", **z_tables(policy, [data[0]], facts(policy)))
+    assert ExportedTargets(tmp_path / "mean.npz").inputs(0) == {}
 
 
 def test_a_target_in_mid_episode_and_by_name(data: hm.TrajectoryDataset, tmp_path: Path) -> None:

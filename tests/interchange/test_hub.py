@@ -50,6 +50,19 @@ def test_what_is_loaded_is_what_was_pushed(trained: Path, hub: LocalHub, hopper:
     assert theirs.held_out is None  # nobody's episodes leave the machine
 
 
+@pytest.mark.parametrize("temperature", [0.0, 0.3])
+def test_a_stochastic_policy_keeps_its_temperature(
+    temperature: float, hub: LocalHub, hopper: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    stochastic = {**SMALL, "head": "gaussian", "temperature": temperature}
+    ours = hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", **stochastic)  # type: ignore[arg-type]
+    hm.push(ours.folder, NAME)
+    theirs = hm.load(NAME)
+    assert theirs.temperature == ours.temperature == temperature
+    actions = [policy.controller("normal(1,0.5)", noise=3).act(np.zeros(11)) for policy in (ours, theirs)]
+    np.testing.assert_array_equal(*actions)
+
+
 def test_only_what_loading_needs_travels(trained: Path, hub: LocalHub) -> None:
     wanted = {"README.md", "episodes.safetensors", "normalizers.safetensors", "run.json", "scores.json"}
     wanted |= {f"seed-{seed}/last.safetensors" for seed in (0, 1)}

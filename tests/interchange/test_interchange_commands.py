@@ -39,6 +39,16 @@ def test_export_prints_the_largest_difference(trained: Path, run: Run) -> None:
     assert "on the run's own episodes" in out
 
 
+def test_export_says_that_a_policy_samples(data: hm.TrajectoryDataset, run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    stochastic = {**SMALL, "head": "gaussian", "temperature": 0.3}
+    hm.train(hm.CDT("x_velocity"), data, out=tmp_path / "run", **stochastic)
+    code, out, _ = run("export", tmp_path / "run", "--target", "normal(0.1,0.05)")
+    assert code == 0
+    assert "samples actions at temperature 0.3: takes standard normal noise as an input" in out
+    assert ExportedTargets(tmp_path / "run" / "seed-0" / "policy.z.npz").inputs(0)["noise"].shape == (3,)
+
+
 def test_export_with_targets_and_limits(trained: Path, run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnxscript")
     wanted = ("--target", "normal(0.5,0.3)", "--target", "point(0.2)", "--clamp", "--margin", 0.2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,22 @@ def test_the_loop_steers_as_the_controller(tmp_path: Path, monkeypatch: pytest.M
         for step, action in enumerate(robot.actions):
             reward = None if step == 0 else robot.rewards[step - 1]
             np.testing.assert_allclose(action, controller.act(robot.seen[step], reward), atol=2e-4)
+
+
+def test_the_loop_samples_as_the_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample_by: Callable[[Any], None]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = hm.load_dataset(fallen_hoppers(range(8), 0.3), "hopper")
+    policy = untrained(hm.BC(), data, tmp_path / "run", layers=1, head="gaussian")
+    hm.export_onnx(policy, "policy.onnx")
+    names: dict[str, Any] = {}
+    exec(programs()[0], names)
+    controller = policy.controller(data[2])
+    sample_by(np.random.default_rng(0).standard_normal((9, 3)).astype(np.float32))
+    for step, observation in enumerate(data[3].observations[:9]):
+        action = names["act"](step, states=observation)
+        np.testing.assert_allclose(action, controller.act(observation), atol=1e-4)
 
 
 def test_the_loop_imitates_as_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from himatch.errors import HimatchError
 from himatch.interchange import onnx, parity
 from himatch.interchange.graph import PolicyGraph, inputs_of, outputs_of
 from himatch.interchange.parity import check_parity, windows_of
+from himatch.rollout.scoring import actions_on
 
 METHODS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "bc": (hm.BC(), {"heads": 2, "layers": 1}),
@@ -51,8 +52,16 @@ def test_the_graph_acts_as_the_policy(name: str, hopper: hm.TrajectoryDataset, t
     with torch.no_grad():
         found = PolicyGraph(policy)(*(torch.from_numpy(inputs[port.name]) for port in ports))
     action, *codes = found if isinstance(found, tuple) else (found,)
-    np.testing.assert_allclose(action, policy.actions(hopper[3], hopper[8])[0], atol=1e-5)
+    np.testing.assert_allclose(action, expected_of(policy, inputs, hopper[3], hopper[8]), atol=1e-5)
     assert [tuple(x.shape[1:]) for x in (action, *codes)] == [port.shape for port in outputs_of(policy)]
+
+
+def expected_of(
+    policy: hm.Policy, inputs: dict[str, NDArray[Any]], episode: hm.Trajectory, target: hm.Trajectory
+) -> NDArray[np.float32]:
+    """What the policy itself does at every step of an episode, by the same noise where it samples."""
+    noise = np.float32(policy.temperature) * inputs["noise"] if "noise" in inputs else None
+    return actions_on(policy.run, policy.agent, episode, target, noise)[0]
 
 
 def session_of(path: Path) -> Any:
@@ -66,7 +75,7 @@ def robot(session: Any) -> Callable[[int, dict[str, NDArray[np.float32]]], NDArr
 
     def act(step: int, present: dict[str, NDArray[np.float32]]) -> NDArray[np.float32]:
         for name, row in present.items():
-            if name == "target_states":
+            if name in ("target_states", "noise"):
                 windows[name][0] = row
             else:
                 windows[name] = np.concatenate([windows[name][:, 1:], row.reshape(1, 1, -1)], axis=1)
@@ -78,8 +87,10 @@ def robot(session: Any) -> Callable[[int, dict[str, NDArray[np.float32]]], NDArr
     return act
 
 
-@pytest.mark.parametrize("name", ["dt", "cdt", "bdt literal", "dt-ae", "meta-bc", "focal"])
-def test_onnxruntime_acts_as_the_controller(name: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["dt", "cdt", "moments", "bdt literal", "dt-ae", "meta-bc", "focal"])
+def test_onnxruntime_acts_as_the_controller(
+    name: str, hopper: hm.TrajectoryDataset, tmp_path: Path, sample_by: Callable[[Any], None]
+) -> None:
     """The controller keeps its own context and computes the last token alone: nothing here is shared with the file.
 
     BC does so in test_deployed.py.
@@ -92,12 +103,17 @@ def test_onnxruntime_acts_as_the_controller(name: str, hopper: hm.TrajectoryData
     assert found.kept is None
     act = robot(session_of(tmp_path / "policy.onnx"))
     target, rng = hopper[5], np.random.default_rng(0)
-    policy.temperature = 0.0  # the file gives the mean action
     controller = policy.controller(target, seed=7)
+    noise = np.random.default_rng(1).standard_normal((99, 3), np.float32)
+    sampled = policy.agent.policy.stochastic
+    sample_by(noise)
+    drawn = iter(noise)
     for _ in range(2):  # the second episode finds the first one's rows in the windows
         controller.reset()
         for step in range(2 * policy.context + 2):
             present = {"states": rng.normal(size=11).astype(np.float32)}
+            if sampled:
+                present["noise"] = next(drawn)
             if isinstance(policy.statistic, hm.InformationStatistic):
                 present["z"] = policy.statistic(target)[min(step, len(target) - 1)]
             elif name in ("meta-bc", "focal"):
@@ -142,6 +158,72 @@ def test_what_the_file_says_and_takes(hopper: hm.TrajectoryDataset, tmp_path: Pa
         np.testing.assert_allclose(alone[0], together[i], atol=1e-5)
     late = [session.run(["action"], inputs | {"step": inputs["step"] + far})[0] for far in (2000, 5000)]
     np.testing.assert_array_equal(*late)
+
+
+@pytest.mark.parametrize(("head", "members"), [("gaussian", 1), ("squashed", 1), ("gaussian", 3)])
+def test_a_stochastic_policy_samples(head: str, members: int, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """One test for each form, because the export takes most of its time."""
+    pytest.importorskip("onnxscript")
+    policy = untrained(hm.CDT("x_velocity"), hopper, tmp_path, layers=1, head=head, members=members)
+    policy.temperature = 0.4
+    path = tmp_path / "policy.onnx"
+    assert hm.export_onnx(policy, path).random < 1e-5
+    session = session_of(path)
+    check_what_it_says(session, head)
+    check_noise_counts(session, policy, hopper)
+    check_distribution(session, policy, hopper)
+    policy.temperature = 0.5  # not what is in the file
+    with pytest.raises(HimatchError, match="onnxruntime does not agree with himatch"):
+        check_parity(policy, path)
+
+
+def check_what_it_says(session: Any, head: str) -> None:
+    assert {i.name: i.shape for i in session.get_inputs()}["noise"] == ["batch", 3]
+    about = session.get_modelmeta().custom_metadata_map
+    assert (about["head"], json.loads(about["temperature"])) == (head, 0.4)
+    (meaning,) = [port["meaning"] for port in json.loads(about["inputs"]) if port["name"] == "noise"]
+    assert "standard normal" in meaning
+    assert json.loads(about["outputs"])[0]["meaning"].startswith("raw, sampled action of hopper")
+
+
+def check_noise_counts(session: Any, policy: hm.Policy, data: hm.TrajectoryDataset) -> None:
+    """Zeros give the mean action, and what is sampled by other numbers lies to the side that their signs say."""
+    inputs = windows_of(policy, data[3], data[8])
+    (sampled,) = session.run(["action"], inputs)
+    (mean,) = session.run(["action"], inputs | {"noise": np.zeros_like(inputs["noise"])})
+    np.testing.assert_allclose(sampled, expected_of(policy, inputs, data[3], data[8]), atol=1e-5)
+    np.testing.assert_allclose(mean, policy.actions(data[3], data[8])[0], atol=1e-5)
+    apart = np.abs(sampled - mean) > 1e-3
+    assert apart.mean() > 0.5
+    np.testing.assert_array_equal(np.sign(sampled - mean)[apart], np.sign(inputs["noise"])[apart])
+
+
+def check_distribution(session: Any, policy: hm.Policy, data: hm.TrajectoryDataset, robots: int = 4000) -> None:
+    """Many robots that see the same, each with noise of its own, beside as many of a controller."""
+    inputs = {
+        name: np.repeat(array[:1], robots, axis=0) for name, array in windows_of(policy, data[3], data[8]).items()
+    }
+    noise = np.random.default_rng(2).standard_normal((robots, 3), np.float32)
+    (exported,) = session.run(["action"], inputs | {"noise": noise})
+    own = policy.controller(data[8], batch=robots).act(np.repeat(data[3].observations[:1], robots, axis=0))
+    assert (own.std(axis=0) > 0.1).any()
+    error = 5 * own.std(axis=0).max() * np.sqrt(2 / robots)
+    np.testing.assert_allclose(exported.mean(axis=0), own.mean(axis=0), atol=error)
+    np.testing.assert_allclose(exported.std(axis=0), own.std(axis=0), atol=error)
+
+
+def test_at_temperature_zero_there_is_no_noise(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    policy = untrained(hm.BC(), hopper, tmp_path, layers=1, head="gaussian")
+    policy.temperature = 0.0
+    hm.export_onnx(policy, tmp_path / "policy.onnx")
+    session = session_of(tmp_path / "policy.onnx")
+    assert [i.name for i in session.get_inputs()] == ["states", "actions", "step"]
+    about = session.get_modelmeta().custom_metadata_map
+    assert (about["head"], json.loads(about["temperature"])) == ("gaussian", 0.0)
+    assert json.loads(about["outputs"])[0]["meaning"].startswith("raw, mean action of hopper")
+    (action,) = session.run(["action"], windows_of(policy, hopper[3], hopper[3]))
+    np.testing.assert_allclose(action, policy.actions(hopper[3])[0], atol=1e-5)
 
 
 def test_a_file_that_differs_is_not_written(

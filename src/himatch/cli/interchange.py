@@ -41,6 +41,7 @@ class ExportRun:
     def run(self) -> None:
         """Load, export, compare."""
         from himatch.interchange import export_onnx
+        from himatch.interchange.graph import samples
         from himatch.interchange.ztables import z_file
         from himatch.policy import load
         from himatch.tasks import import_tasks
@@ -54,6 +55,8 @@ class ExportRun:
         print(f"{policy.method.name} for {policy.task.name}, seed {seed}, written to {path}")
         if self.target:
             print(f"z of {len(self.target)} target(s) written to {z_file(path)}")
+        if samples(policy):
+            print(f"samples actions at temperature {policy.temperature:g}: takes standard normal noise as an input")
         print(f"onnxruntime against himatch: {parity}")
 
 

@@ -2,6 +2,7 @@
 
 Windows hold the last N steps, latest last, so that a caller's context is a plain shift. ``step`` says how many steps
 came before in the episode, and with that which rows are filled yet, what their times are and which position is read.
+A graph draws nothing: a policy that samples takes standard normal noise, and scales it by its temperature.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ class PolicyGraph(nn.Module):
 
     The first argument is z ``(B, N, k)``, for learned codes the target's states ``(B, S, obs)``, and missing for
     policies that are conditioned on nothing. Observations are clipped to ``limits``, low and high of every channel,
-    where they are given. An observation that is not finite makes NaN of the action, clipped or not.
+    where they are given. An observation that is not finite makes NaN of the action, clipped or not. The temperature is
+    that which the policy has now.
     """
 
     def __init__(self, policy: Policy, limits: tuple[Bounds, Bounds] | None = None) -> None:
@@ -30,11 +32,14 @@ class PolicyGraph(nn.Module):
             raise HimatchError("a file holds one seed; choose it with policy.only(seed)")
         self.agent, self.normalizers = policy.agent, policy.normalizers
         self.context = policy.context
+        self.temperature = policy.temperature if samples(policy) else None
         self.limits = None if limits is None else tuple(torch.from_numpy(bound) for bound in limits)
 
     def forward(self, *arguments: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """Arguments in the order of :func:`inputs_of`; the action ``(B, act)`` and, where learned, its codes."""
-        *given, states, actions, step = arguments
+        given = list(arguments)
+        noise = None if self.temperature is None else self.temperature * given.pop()
+        *given, states, actions, step = given
         normalize, policy, spec, last = self.normalizers, self.agent.policy, self.agent.spec, self.context - 1
         order = torch.arange(self.context)
         times, _ = cut(spec, step, order, order)
@@ -61,8 +66,13 @@ class PolicyGraph(nn.Module):
         read = outputs.gather(1, place.view(-1, 1, 1).expand(-1, 1, outputs.shape[2]))[:, 0]
         # Zero, and NaN where an observation is not finite, which neither clipping nor an ignored channel may hide.
         lost = (raw * 0.0).sum(dim=(1, 2)).unsqueeze(1)
-        action = normalize.raw_actions(policy.action(read)) + lost
+        action = normalize.raw_actions(policy.action(read, noise)) + lost
         return (action, z[0]) if self.agent.codes_of_states and z is not None else action
+
+
+def samples(policy: Policy) -> bool:
+    """Whether it samples its actions: a stochastic policy at temperature 0 does not."""
+    return policy.agent.policy.stochastic and policy.temperature > 0.0
 
 
 def inputs_of(policy: Policy) -> tuple[Port, ...]:
@@ -71,11 +81,13 @@ def inputs_of(policy: Policy) -> tuple[Port, ...]:
     known = {i: name for name, i in policy.task.features.items() if isinstance(i, int)}
     named = ", ".join(f"{i} is {known[i]}" for i in sorted(known))
     conditioning = policy.agent.port(policy.statistic)
+    noise = Port("noise", (dims.action,), "standard normal numbers, new ones at every step; zeros give the mean action")
     return (
         *(() if conditioning is None else (conditioning,)),
         Port("states", (n, dims.observation), f"raw observations of {task}, latest last" + (named and f"; {named}")),
         Port("actions", (n, dims.action), f"raw actions of {task}, latest last; the latest, not yet known, is zero"),
         Port("step", (), "steps since the start of the episode, 0 at its first"),
+        *((noise,) if samples(policy) else ()),
     )
 
 
@@ -83,7 +95,7 @@ def outputs_of(policy: Policy) -> tuple[Port, ...]:
     """What :class:`PolicyGraph` gives, in order."""
     middle, half = (t.tolist() for t in (policy.normalizers.action_middle, policy.normalizers.action_half))
     limits = ", ".join(f"{m - h:g} to {m + h:g}" for m, h in zip(middle, half, strict=True))
-    kind = "raw, mean" if policy.agent.policy.stochastic else "raw"
+    kind = "raw, sampled" if samples(policy) else "raw, mean" if policy.agent.policy.stochastic else "raw"
     ports = [Port("action", (policy.agent.dims.action,), f"{kind} action of {policy.task.name} ({limits})")]
     if policy.agent.codes_of_states:
         code = policy.agent.encode(torch.zeros(1, 1, policy.agent.spec.target_states, policy.agent.dims.observation))

@@ -1,4 +1,4 @@
-"""Whether an exported file does what the policy does: both act on the same steps."""
+"""Whether an exported file does what the policy does: both act on the same steps, by the same noise."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 from himatch.errors import HimatchError
+from himatch.interchange.graph import samples
 from himatch.policy import Policy
 from himatch.rollout import make_conditioner
 from himatch.rollout.limits import Bounds
+from himatch.rollout.scoring import actions_on
 from himatch.targets import demo
 from himatch.types import Trajectory
 
@@ -81,7 +83,7 @@ def random_episodes(policy: Policy) -> list[Trajectory]:
 def windows_of(policy: Policy, episode: Trajectory, target: Trajectory) -> dict[str, NDArray[Any]]:
     """The file's inputs at every step of an episode, conditioned on the target; first axis is the step.
 
-    Rows before the episode's start and the latest action are noise: neither may matter.
+    Rows before the episode's start and the latest action are arbitrary: neither may matter.
     """
     steps, n, rng = len(episode), policy.context, np.random.default_rng(1)
     now = np.arange(steps)
@@ -106,6 +108,8 @@ def windows_of(policy: Policy, episode: Trajectory, target: Trajectory) -> dict[
         inputs["target_states"] = states.numpy()
     if z is not None:
         inputs["z"] = window(z[0].numpy(), before)
+    if samples(policy):
+        inputs["noise"] = rng.standard_normal((steps, policy.agent.dims.action), np.float32)
     return inputs
 
 
@@ -123,6 +127,7 @@ def _difference(
     ]
     if limits is not None:
         episode = replace(episode, observations=np.clip(episode.observations, *limits))
-    expected = policy.actions(episode, target)[0]
+    noise = np.float32(policy.temperature) * inputs["noise"] if "noise" in inputs else None
+    expected = actions_on(policy.run, policy.agent, episode, target, noise)[0]
     half = policy.normalizers.action_half.numpy()
     return float(np.abs((np.concatenate(blocks) - expected) / half).max())

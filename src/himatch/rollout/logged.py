@@ -20,20 +20,26 @@ BLOCK = 2048  # windows evaluated together
 
 @shaped
 def logged_actions(
-    agent: Agent, normalizers: Normalizers, trajectory: Trajectory, conditioner: Conditioner
+    agent: Agent,
+    normalizers: Normalizers,
+    trajectory: Trajectory,
+    conditioner: Conditioner,
+    noise: Float[Array, "T act"] | None = None,
 ) -> Float[Array, "K T act"]:
     """Actions of every seed given the episode's own past, conditioned on one target.
 
-    ``conditioner`` is for ``T + N`` rollouts under that target, one for each time of a window.
+    ``conditioner`` is for ``T + N`` rollouts under that target, one for each time of a window. A Gaussian head gives
+    its mean action, or a sample by ``noise``: standard normal numbers times the temperature.
     """
     device = normalizers.state_mean.device
+    drawn = None if noise is None else torch.tensor(noise, device=device).expand(len(agent.seeds), -1, -1)
     blocks = []
     with torch.no_grad():
         for batch, places in _windows(agent, normalizers, trajectory, conditioner):
             outputs = agent(batch)
-            chosen = outputs[:, torch.arange(len(places), device=device), places]
-            blocks.append(normalizers.raw_actions(agent.policy.action(chosen)))
-    return torch.cat(blocks, dim=1).cpu().numpy()
+            blocks.append(outputs[:, torch.arange(len(places), device=device), places])
+        actions = normalizers.raw_actions(agent.policy.action(torch.cat(blocks, dim=1), drawn))
+    return actions.cpu().numpy()
 
 
 def _windows(

@@ -23,8 +23,13 @@ OTHERS = 5  # episodes whose statistics a logged one is scored under, to see whe
 Errors = NDArray[np.float64]
 
 
-def actions_on(run: Run, agent: Agent, trajectory: Trajectory, target: TargetLike) -> NDArray[np.float32]:
-    """What every seed would do at every step of a logged episode under a target, ``(K, T, act)``."""
+def actions_on(
+    run: Run, agent: Agent, trajectory: Trajectory, target: TargetLike, noise: NDArray[np.float32] | None = None
+) -> NDArray[np.float32]:
+    """What every seed would do at every step of a logged episode under a target, ``(K, T, act)``.
+
+    A Gaussian head gives its mean action, or a sample by ``noise`` ``(T, act)``, which the temperature scaled already.
+    """
     check_episode(trajectory)
     expected = (agent.dims.observation, agent.dims.action)
     found = (trajectory.observations.shape[1], trajectory.actions.shape[1])
@@ -34,7 +39,7 @@ def actions_on(run: Run, agent: Agent, trajectory: Trajectory, target: TargetLik
     check_target(run, agent.dims, wanted)
     target_of = np.zeros((1, len(trajectory) + agent.config.context), np.int64)
     conditioner = make_conditioner("nominal", run, agent, [wanted], target_of)
-    return logged_actions(agent, run.normalizers, trajectory, conditioner)
+    return logged_actions(agent, run.normalizers, trajectory, conditioner, noise)
 
 
 def action_error(
