@@ -13,7 +13,7 @@ from himatch.reproduce.suite import PLANAR, Suite, SuiteMethod, TableLayout
 
 HELD_OUT_VELOCITIES = ("0.5", "1.5", "2.5")
 
-CDT = SuiteMethod(Specification("cdt"), matched=True)
+CDT = SuiteMethod(Specification("cdt"), matched=True, policies=("paper", "himatch"))
 DT = SuiteMethod(Specification("dt"), matched=True)
 BC = SuiteMethod(Specification("bc"))
 META_BC = SuiteMethod(Specification("meta-bc"))

@@ -23,7 +23,8 @@ PLANNED = replace(CDT, conditioning="planned")
 FAST = replace(CDT, budget="fast")
 LONGER = replace(FAST, steps=10 * (usual_steps("fast", "cdt") or 0))
 PAPER, PAPER_DT = replace(CDT, budget="paper"), replace(DT, budget="paper")
-SAMPLED = tuple(replace(row, sampled=True) for row in (CDT, DT, BC, META_BC))
+HIMATCH = tuple(replace(row, policy="himatch") for row in (CDT, DT, BC, META_BC))
+GAUSSIAN = tuple(replace(row, policy="gaussian") for row in (CDT, DT, BC, META_BC))
 BDT = ClaimedRow(BEST_BDT)
 DT_X = (
     *(
@@ -85,10 +86,24 @@ CLAIMS: tuple[Claim | TimeClaim, ...] = (
         column="halfcheetah/total",
     ),
     Claim(
-        "xvel: with sampled actions CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
+        "xvel: with himatch's policy CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
         "xvel_match_main",
-        SAMPLED[0],
-        SAMPLED[1:],
+        HIMATCH[0],
+        HIMATCH[1:],
+    ),
+    Claim(
+        "reward: with himatch's policy CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
+        "reward_match",
+        HIMATCH[0],
+        HIMATCH[1:],
+    ),
+    Claim("xvel: himatch's policy beats the paper's (CDT)", "xvel_match_main", HIMATCH[0], (CDT,)),
+    Claim("reward: himatch's policy beats the paper's (CDT)", "reward_match", HIMATCH[0], (CDT,)),
+    Claim(
+        "xvel: with one Gaussian network CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
+        "xvel_match_main",
+        GAUSSIAN[0],
+        GAUSSIAN[1:],
     ),
     Claim(
         "halfcheetah xvel: CDT with the paper budget beside CDT with fast",

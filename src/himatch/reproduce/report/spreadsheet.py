@@ -9,6 +9,7 @@ from dataclasses import astuple, fields
 from itertools import islice, zip_longest
 
 from himatch.divergences import Summary
+from himatch.reproduce.report.rows import policy_of
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult, charged_scores
 from himatch.reproduce.specification import display_name
@@ -19,7 +20,8 @@ CELLS = (
     *("played", "charged"),
 )
 TARGETS = (
-    *("suite", "task", "feature", "method", "conditioning", "budget", "target", "group", "shift", "ordering", "seed"),
+    *("suite", "task", "feature", "method", "policy", "conditioning", "budget"),
+    *("target", "group", "shift", "ordering", "seed"),
     *("w1", "energy", "return", "length", "w1_exact", "played", "w1_charged", "target_return", "reference", "outside"),
 )
 
@@ -49,7 +51,8 @@ def _cells(table: ResultTable) -> Iterable[tuple[object, ...]]:
 
 
 def _targets(result: JobResult) -> Iterable[tuple[object, ...]]:
-    job = (result.suite, result.task, result.feature, display_name(result.method), result.conditioning, result.budget)
+    method = display_name(result.method), policy_of(result)
+    job = (result.suite, result.task, result.feature, *method, result.conditioning, result.budget)
     for target in result.targets:
         place = (target.name, target.group, target.shift, target.ordering)
         # Results from before p was measured have neither it nor what follows from it.

@@ -49,16 +49,17 @@ class ClaimedRow:
     conditioning: str = "nominal"
     budget: str | None = None
     steps: int | None = None
-    sampled: bool = False
+    policy: str = "paper"
 
     def key(self, budget: str) -> RowKey:
         """Where the row is found in a report about this budget."""
-        return RowKey(self.method, self.conditioning, self.budget or budget, self.steps, self.sampled)
+        return RowKey(self.method, self.conditioning, self.budget or budget, self.steps, self.policy)
 
     @property
     def missing_name(self) -> str:
         """How it is called where it was not run."""
-        return qualified(display_name(self.method), self.conditioning, self.budget, self.steps, self.sampled)
+        policy = None if self.policy == "paper" else self.policy
+        return qualified(display_name(self.method), policy, self.conditioning, self.budget, self.steps)
 
 
 class Found(NamedTuple):
