@@ -12,10 +12,12 @@ from himatch.reproduce.specification import Specification
 from himatch.reproduce.suites import BEST_BDT
 
 READING = (
-    "Claims compare mean W₁ (lower is better), averaged over tasks, with 95 % bootstrap intervals over seeds: the "
-    "numbers of the tables below. One holds where the order is right and the intervals are apart, and within noise "
-    "where they overlap. The intervals say nothing about other data or other targets. A claim that names no budget is "
-    "about fast, where that was run."
+    "Claims compare mean W₁ (lower is better), averaged over tasks: the numbers of the tables below, with 95 % "
+    "bootstrap intervals over seeds. What decides is the difference of two rows target by target, with a 95 % interval "
+    "for which the same targets are resampled in both rows, and the seeds of each by themselves. A claim holds where "
+    "the order is right and that interval leaves out zero, and within noise where it does not; against the paper's "
+    "figures and the episode mixture, where intervals overlap. Nothing is said about other data. A claim that names no "
+    "budget is about fast, where that was run, and one that names no policy about the paper's."
 )
 
 CDT, DT, BC, META_BC, FOCAL = (ClaimedRow(Specification(name)) for name in ("cdt", "dt", "bc", "meta-bc", "focal"))

@@ -72,13 +72,13 @@ def _method_row(
 
 def _ours(jobs: Mapping[str, JobResult], column: TableColumn, layout: TableLayout) -> Summary | None:
     """Over targets and seeds, of every part of a column; nothing where one is missing."""
-    parts = [(task, _scores(jobs[task], group, layout)) for task, group in column.parts if task in jobs]
+    parts = [(task, group_scores(jobs[task], group, layout)) for task, group in column.parts if task in jobs]
     if len(parts) < len(column.parts) or not all(scores for _, scores in parts):
         return None
     return summarize([scores for _, scores in parts], [task for task, _ in parts])
 
 
-def _scores(job: JobResult, group: str, layout: TableLayout) -> list[list[float]]:
+def group_scores(job: JobResult, group: str, layout: TableLayout) -> list[list[float]]:
     """Of every target in a group, one for each seed."""
     targets = [target for target in job.targets if target.belongs_to(group)]
     scores = [target.returns if layout.measure == "return" else target.w1 for target in targets]
