@@ -81,6 +81,8 @@ class TableLayout:
     """Only methods with codes of this size (the paper's short table has ``m`` = 16)."""
     pictured: bool = True
     """Whether histograms go with it; not where another table shows the same ones."""
+    without_stumbles: bool = False
+    """Whether averages without targets that stumble go with it."""
     published: bool = True
     """Whether the paper used a public dataset; else it made its own."""
     proposed: Specification = _CDT

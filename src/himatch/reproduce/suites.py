@@ -63,9 +63,15 @@ SUITES: Mapping[str, Suite] = {
             PLANAR,
             ("x_velocity",),
             _ALL,
-            (TableLayout("xvel_match_main", "x_velocity", "X-velocity matching"),),
+            (TableLayout("xvel_match_main", "x_velocity", "X-velocity matching", without_stumbles=True),),
         ),
-        Suite("reward", PLANAR, ("reward",), _ALL, (TableLayout("reward_match", "reward", "Reward matching"),)),
+        Suite(
+            "reward",
+            PLANAR,
+            ("reward",),
+            _ALL,
+            (TableLayout("reward_match", "reward", "Reward matching", without_stumbles=True),),
+        ),
         Suite(
             "synthetic",
             PLANAR,

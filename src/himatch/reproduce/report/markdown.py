@@ -30,6 +30,7 @@ def markdown(contents: Contents) -> str:
     for table in contents.tables:
         parts += [f"## {table.layout.title}", f"Table `{table.label}` of the paper. {table.caption}", _table(table)]
         parts += [f"*{_escape(note)}*" for note in table.notes]
+        parts += [_escape(table.averages.caption), _table(table.averages)] if table.averages else []
         parts += [_picture(picture) for picture in contents.pictures.get(table.label, ())]
     if contents.pictures.get("dataset"):
         parts += ["## Datasets", *(_picture(picture) for picture in contents.pictures["dataset"])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, fields
 from itertools import islice, zip_longest
 
@@ -36,10 +36,13 @@ def targets_csv(results: Sequence[JobResult]) -> str:
     return _csv(TARGETS, (line for result in results for line in _targets(result)))
 
 
-def _cells(table: ResultTable) -> Iterable[tuple[object, ...]]:
+def _cells(table: ResultTable, known: Collection[str] = ()) -> Iterable[tuple[object, ...]]:
+    """Of the columns that are not known yet."""
     layout = table.layout
     for row in table.rows:
         for column, cell in zip(table.columns, row.cells, strict=True):
+            if column.key in known:
+                continue
             score = cell.ours
             task, group = column.parts[0] if not column.is_average else ("", column.key)
             numbers = astuple(score) if score else (None,) * len(fields(Summary))
@@ -48,6 +51,8 @@ def _cells(table: ResultTable) -> Iterable[tuple[object, ...]]:
                 *(table.label, table.suite.name, layout.feature, layout.measure, row.name, row.kind, task, group),
                 *(*numbers, cell.normalized, int(cell.best), *paper, cell.ratio, cell.played, cell.charged),
             )
+    if table.averages is not None:
+        yield from _cells(table.averages, [column.key for column in table.columns])
 
 
 def _targets(result: JobResult) -> Iterable[tuple[object, ...]]:
