@@ -531,6 +531,7 @@ def test_the_command(tiny: None, cache: str, tmp_path: Path, capsys: pytest.Capt
         (("--out", "afile"), "a part of that path is a file"),
         (("--out", "out", "--data", "nowhere.hdf5"), "there is no file or folder nowhere.hdf5"),
         (("--out", "out", "--threads", "-1"), "threads must be 0 (all) or more"),
+        (("--out", "out", "--policy", "paper", "mine"), "unknown policy 'mine'; known are paper, himatch"),
         # Not "auto", which finds whatever cluster runs on this machine, that of another test, too.
         (("--out", "out", "--executor", "ray", "--address", "nowhere"), "there is no Ray cluster at nowhere"),
     ],
