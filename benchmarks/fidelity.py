@@ -36,6 +36,7 @@ from variants import ensemble
 import himatch as hm
 from himatch._runtime.files import new_file
 from himatch._runtime.tensors import versions
+from himatch.divergences import paired_difference
 from himatch.errors import one_line
 from himatch.rehearsal.temperature import select_temperature
 from himatch.targets import Demonstration
@@ -43,7 +44,6 @@ from himatch.training import make_plan
 from himatch.training import train as run_training
 
 REHEARSAL = 7_000  # of initial states; evaluations begin at 0
-RESAMPLES = 4_000
 
 
 # -- running --------------------------------------------------------------------------------------------------------
@@ -231,17 +231,6 @@ def rows_of(folders: Iterable[Path]) -> tuple[list[Row], list[str]]:
     return rows, failed
 
 
-def difference(ours: Scores, theirs: Scores, rng: np.random.Generator) -> tuple[float, float, float]:
-    """Mean difference with its 95 % interval: targets are resampled together, the seeds of each by themselves."""
-    drawn = []
-    for _ in range(RESAMPLES):
-        targets = rng.integers(len(ours), size=len(ours))
-        sides = [x[targets][:, rng.integers(x.shape[1], size=x.shape[1])].mean() for x in (ours, theirs)]
-        drawn.append(sides[0] - sides[1])
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return float(ours.mean() - theirs.mean()), float(low), float(high)
-
-
 def table(arguments: argparse.Namespace) -> None:
     """Print every row, best first."""
     rows, failed = rows_of(arguments.folders)
@@ -249,12 +238,12 @@ def table(arguments: argparse.Namespace) -> None:
         own = sorted((row for row in rows if row.set == name), key=lambda row: row.w1.mean())
         against = next((row for row in own if row.name == arguments.against), None)
         lines = [("trial", "W1", "worst seed", "charged", "played", "return", f"less {arguments.against}", "seconds")]
-        rng = np.random.default_rng(0)
         for row in own:
             versus = ""
             if against is not None and row is not against:
-                mean, low, high = difference(row.w1, against.w1, rng)
-                versus = f"{mean:+.3f} ({low:+.3f} to {high:+.3f})"
+                less = paired_difference([row.w1], [against.w1])
+                known = "" if less.low is None else f" ({less.low:+.3f} to {less.high:+.3f})"
+                versus = f"{less.mean:+.3f}{known}"
             numbers = (row.w1.mean(), row.w1.mean(0).max(), row.charged.mean())
             played = f"{row.played.mean():.0%}"
             texts = (*(f"{x:.3f}" for x in numbers), played, f"{row.returns.mean():.0f}", versus, f"{row.seconds:.0f}")

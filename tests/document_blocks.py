@@ -176,4 +176,5 @@ def check_command(arguments: list[str], block: Block) -> None:
     elif isinstance(command, TrainRun):
         configure(command.preset or "cpu", command.make_method(), **command.overrides)
     elif isinstance(command, Benchmark):
-        plan_jobs(command.suites, Options(command.budget, tasks=command.tasks, methods=command.methods))
+        chosen = Options(command.budget, tasks=command.tasks, methods=command.methods, policy=command.policy)
+        plan_jobs(command.suites, chosen)

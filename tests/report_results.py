@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.reproduce.budgets import usual_steps
+from himatch.reproduce.policies import PolicyName
 from himatch.reproduce.report import Cell, ResultTable
 from himatch.reproduce.results import JobResult, TargetScore
 from himatch.reproduce.specification import Specification, display_name
@@ -56,10 +57,11 @@ def job(
     data: str | None = None,
     quality: float | None = None,
     steps: int | None = None,
+    policy: PolicyName | None = "paper",
     head: str = "tanh",
     members: int = 1,
 ) -> JobResult:
-    """A method's result; ``steps`` of training where they are not the budget's."""
+    """A method's result; ``steps`` of training where they are not the budget's. Older ones name no ``policy``."""
     rng = np.random.default_rng(zlib.crc32(f"{suite}{task}{method}{feature}{conditioning}".encode()))
     error = (QUALITY.get(method, 0.4) if quality is None else quality) * CENTRE.get(task, 1.0) / 4
     scores = [_score(rng, task, feature, place, len(seeds), error) for place in targets]
@@ -86,6 +88,7 @@ def job(
             "date": "2026-01-31",
             "versions": {"himatch": "0.1", "torch": "2.11"},
         },
+        policy if specification is not None else None,
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from himatch.divergences import Summary, interquartile_mean, summarize
+from himatch.divergences import Difference, Summary, interquartile_mean, paired_difference, summarize
 from himatch.errors import HimatchError
 
 
@@ -106,3 +106,48 @@ def test_one_seed_has_no_interval(groups: list[list[list[float]]]) -> None:
 def test_no_scores(groups: list[list[list[float]]]) -> None:
     with pytest.raises(HimatchError):
         summarize(groups)
+
+
+def looped(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> list[float]:
+    """The interval of a paired difference, draw by draw."""
+    rng, drawn = np.random.default_rng(1), []
+    for _ in range(4_000):
+        targets = rng.integers(len(ours), size=len(ours))
+        sides = [x[targets][:, rng.integers(x.shape[1], size=x.shape[1])].mean() for x in (ours, theirs)]
+        drawn.append(sides[0] - sides[1])
+    return [float(bound) for bound in np.quantile(drawn, [0.025, 0.975])]
+
+
+def test_a_difference_is_paired_by_target() -> None:
+    """Hard targets are hard for both: they widen the interval of either mean, and not that of the difference."""
+    rng = np.random.default_rng(0)
+    hard = 5 * rng.gamma(2, size=(10, 1))
+    ours, theirs = hard + rng.gamma(2, size=(10, 4)), hard + rng.gamma(2, size=(10, 6)) + 1
+    found = paired_difference([ours], [theirs])
+    assert found.mean == pytest.approx(ours.mean() - theirs.mean())
+    assert [found.low, found.high] == pytest.approx(looped(ours, theirs), abs=0.06)
+    level = paired_difference([hard + np.zeros(3)], [hard + np.zeros(3)])
+    assert (level.low, level.high) == pytest.approx((0, 0), abs=1e-12)
+
+
+def test_seeds_of_both_sides_are_drawn_apart_and_shared_by_the_groups_of_a_task() -> None:
+    luck = np.random.default_rng(0).normal(size=(1, 6))
+    same = paired_difference([luck], [luck])
+    assert same.mean == 0
+    assert same.low is not None
+    assert same.low < -0.3  # the same numbers, but of models that have nothing to do with one another
+    mirrored = paired_difference([luck, -luck], [luck, -luck], ["hopper", "hopper"])
+    assert (mirrored.low, mirrored.high) == pytest.approx((0, 0), abs=1e-12)
+    apart = paired_difference([luck, -luck], [luck, -luck], ["hopper", "walker2d"])
+    assert apart.low is not None
+    assert apart.low == pytest.approx(same.low / np.sqrt(2), rel=0.15)
+
+
+def test_a_difference_to_one_seed_has_no_interval() -> None:
+    assert paired_difference([[[1.0, 2.0]]], [[[3.0]]]) == Difference(-1.5)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [([], []), ([[[1.0]]], []), ([[[1.0]]], [[[1.0], [2.0]]])])
+def test_differences_need_the_same_targets(ours: list[list[list[float]]], theirs: list[list[list[float]]]) -> None:
+    with pytest.raises(HimatchError, match="the same targets"):
+        paired_difference(ours, theirs)

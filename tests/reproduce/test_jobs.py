@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -33,7 +34,8 @@ def test_rows_are_named_once() -> None:
 
 def test_suites_share_models() -> None:
     """x-velocity matching, synthetic targets and shifts share a Categorical DT."""
-    jobs = plan_jobs(["xvel", "synthetic", "shift"], Options(tasks=("hopper",), methods=("cdt",)))
+    chosen = Options(tasks=("hopper",), methods=("cdt",), policy=("paper",))
+    jobs = plan_jobs(["xvel", "synthetic", "shift"], chosen)
     by_feature = {dict(job.settings)["feature"]: job for job in jobs}
     assert set(by_feature) == {"x_velocity", "reward"}
     assert [result.suite for result in by_feature["x_velocity"].results] == ["xvel", "synthetic", "shift"]
@@ -69,9 +71,43 @@ def test_conditionings_apply_to_methods_of_no_table_by_their_statistic(monkeypat
     assert taken == {("moments", "remaining"), ("goal", "remaining"), ("impatient", "planned")}
 
 
-def test_another_head_is_for_methods_that_can_have_it() -> None:
-    methods = {job.method for job in plan_jobs(["xvel"], Options(head="gaussian"))}
-    assert methods == {"cdt", "dt", "bc", "meta-bc"}
+def planned_policies(*suites: str, **settings: object) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for job in plan_jobs(suites, Options(**settings)):  # type: ignore[arg-type]
+        assert {result.policy for result in job.results} == {job.policy}
+        found.setdefault(job.method, set()).add(job.policy)
+    return found
+
+
+def test_cdt_has_both_policies_and_the_others_the_papers() -> None:
+    rest = {method: {"paper"} for method in ("dt", "bc", "meta-bc", "focal")}
+    assert planned_policies("xvel") == {"cdt": {"paper", "himatch"}, **rest}
+    for suite in SUITES.values():
+        if any(row.specification.name == "cdt" for row in suite.methods):
+            assert planned_policies(suite.name, methods=("cdt",)) == {"cdt": {"paper", "himatch"}}
+
+
+def test_himatchs_policy_is_for_methods_that_can_have_it() -> None:
+    assert planned_policies("xvel", policy=("himatch",)) == {m: {"himatch"} for m in ("cdt", "dt", "bc", "meta-bc")}
+    both = planned_policies("xvel", policy=("paper", "himatch"))
+    assert {method for method, names in both.items() if names == {"paper"}} == {"focal"}
+    assert both["dt"] == {"paper", "himatch"}
+
+
+@pytest.mark.parametrize("budget", ["smoke", "paper"])
+def test_a_preset_with_the_papers_policy_has_no_other(budget: str) -> None:
+    for chosen in ((), ("himatch",), ("paper", "himatch")):
+        assert planned_policies("xvel", budget=budget, methods=("cdt",), policy=chosen) == {"cdt": {"paper"}}
+
+
+def test_policies_share_neither_folders_nor_files() -> None:
+    """Those of the paper's are named as they were before there was another."""
+    jobs = plan_jobs(["xvel"], Options(tasks=("hopper",), methods=("cdt",)))
+    assert [job.key.partition("=")[2] for job in jobs] == ["x_velocity", "x_velocity-himatch"]
+    assert [job.results[0].path(Path("a")).stem for job in jobs] == [
+        "xvel-hopper-cdt-x_velocity-nominal",
+        "xvel-hopper-cdt-x_velocity-nominal-himatch",
+    ]
 
 
 def test_a_method_of_no_table_has_a_row_where_it_is_named() -> None:
@@ -141,9 +177,10 @@ def test_the_papers_synthetic_targets_are_six_a_task() -> None:
         (["xvel"], {"methods": ("bc",), "conditioning": ("remaining",)}, "or none that takes remaining conditioning$"),
         (
             ["xvel"],
-            {"methods": ("focal",), "head": "gaussian"},
-            "none that takes nominal conditioning and the head gauss",
+            {"methods": ("focal",), "policy": ("himatch",)},
+            "none that takes nominal conditioning and the policy himatch",
         ),
+        (["xvel"], {"policy": ("mine",)}, "unknown policy 'mine'; known are paper, himatch"),
     ],
 )
 def test_mistakes_are_named(suites: list[str], settings: dict[str, object], message: str) -> None:

@@ -13,9 +13,10 @@ from scipy.stats import bootstrap
 from himatch.divergences import Summary, summarize
 from himatch.reproduce.report import CLAIMS, Finding, build_tables, judge_claims, paper_tables
 from himatch.reproduce.report.costs import costs_of, duration
+from himatch.reproduce.report.differences import compare
 from himatch.reproduce.report.orderings import Orderings, judge_orderings
 from himatch.reproduce.report.text import TIMES
-from himatch.reproduce.report.verdicts import compare, counted
+from himatch.reproduce.report.verdicts import counted
 from himatch.reproduce.results import JobResult
 
 TASKS = ("halfcheetah", "hopper", "walker2d")
@@ -91,6 +92,56 @@ def test_the_lowest_of_five() -> None:
     average = cell_of(table, "Categorical DT", "average").ours
     assert average is not None
     assert found.ours.figure == f"{average.mean:.3f} [{average.mean_low:.3f}, {average.mean_high:.3f}]"
+
+
+def test_rows_are_compared_target_by_target() -> None:
+    """Targets that are hard for both say nothing about which is better: here CDT is, by little, on every one."""
+
+    def hard(method: str, more: float) -> list[JobResult]:
+        found = []
+        for result in (made("xvel", task, method, [0.0] * 4) for task in TASKS):
+            levels = [3.0 * i + more for i in range(len(result.targets))]
+            targets = [
+                replace(t, w1=[level + x for x in (0, 0.02, 0.01, 0.03)])
+                for t, level in zip(result.targets, levels, strict=True)
+            ]
+            found.append(replace(result, targets=targets))
+        return found
+
+    rows = {"Categorical DT": 0.0, "DT": 0.1, "BC (no-context)": 0.5, "Meta-BC": 0.2, "FOCAL": 0.3}
+    results = [result for name, more in rows.items() for result in hard(name, more)]
+    found = finding(results, XVEL)
+    assert found.verdict == "holds"
+    assert found.difference.startswith("-0.100 [-0.10")
+    other = [on_other_data(r) if r.method == named("DT") else r for r in results]
+    assert str(finding(other, XVEL)) == "not run (not on the same targets)"
+    assert str(orderings(other)["xvel_match_main"]) == "3 of 3; not run: DT"
+
+
+def on_other_data(result: JobResult) -> JobResult:
+    return replace(result, provenance={**result.provenance, "data": {"name": "other", "hash": "other"}})
+
+
+def test_targets_count_as_noise() -> None:
+    """Better on half of the targets, worse on the other half: seeds alone would call that certain."""
+    results = [r for r in xvel(spread=0.001, DT=0.11) if r.method != named("Categorical DT")]
+    for task in TASKS:
+        ours = made("xvel", task, "Categorical DT", [0.1, 0.101, 0.1, 0.1])
+        targets = [replace(t, w1=[w + (0.1 if i % 2 else -0.1) for w in t.w1]) for i, t in enumerate(ours.targets)]
+        results.append(replace(ours, targets=targets))
+    assert finding(results, XVEL).verdict == "holds within noise"
+
+
+def test_himatchs_policy_is_claimed_for_itself() -> None:
+    own = [replace(result, policy="himatch") for result in xvel(DT=0.05) if result.method != named("FOCAL")]
+    results = [*xvel(), *own]
+    assert finding(results, XVEL).verdict == "holds"
+    found = finding(results, "xvel: with himatch's policy CDT has the lowest")
+    assert (found.verdict, found.other and found.other.name) == ("does not hold", "DT (himatch)")
+    level = finding(results, "xvel: himatch's policy beats the paper's (CDT)")
+    assert (level.verdict, level.ours and level.ours.name) == ("does not hold", "Categorical DT (himatch)")
+    only = finding(xvel(), "xvel: with himatch's policy CDT has the lowest")
+    assert str(only).startswith("not run (Categorical DT (himatch), DT (himatch), ")
 
 
 def test_within_noise_and_not() -> None:

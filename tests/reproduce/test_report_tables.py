@@ -278,14 +278,36 @@ def test_training_for_longer_is_a_row_of_its_own() -> None:
     assert names[2:] == ["Meta-BC, fast", "Meta-BC, paper"]  # 100,000 steps are what the paper gives it
 
 
-def test_a_stochastic_policy_is_a_row_of_its_own() -> None:
+def test_each_policy_of_a_method_is_a_row_of_its_own() -> None:
+    """Those that came before himatch had one go by what they are; a method that has the paper's alone by its name."""
     kind = ("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out())
-    (table,) = build_tables([job(*kind, head="gaussian", members=4), job(*kind, head="gaussian"), job(*kind)])
-    assert [row.name for row in table.methods if not row.is_missing] == [
-        "Categorical DT",
-        "Categorical DT, sampled actions",
-        "Categorical DT (himatch)",
+    results = [
+        job(*kind, policy=None, head="gaussian"),
+        job(*kind, policy="himatch", head="gaussian", members=4),
+        job(*kind),
+        job("xvel", "halfcheetah", "DT", "x_velocity", held_out()),
     ]
+    (table,) = build_tables(results)
+    assert [row.name for row in table.methods if not row.is_missing] == [
+        "Categorical DT (paper's policy)",
+        "Categorical DT (himatch)",
+        "Categorical DT (one Gaussian network)",
+        "DT",
+    ]
+    assert "(himatch) is the policy of himatch's preset (head gaussian, members 4)" in table.caption
+    (table,) = build_tables(results[-2:])
+    assert [row.name for row in table.methods if not row.is_missing] == ["Categorical DT", "DT"]
+    assert "himatch's preset" not in table.caption
+
+
+def test_results_that_name_no_policy_are_what_their_settings_say() -> None:
+    kind = ("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out())
+    older = [job(*kind, policy=None, head=head, members=n) for head, n in (("tanh", 1), ("gaussian", 4))]
+    (table,) = build_tables(older)
+    names = [row.name for row in table.methods if not row.is_missing]
+    assert names == ["Categorical DT (paper's policy)", "Categorical DT (himatch)"]
+    one = job(*kind, policy="himatch", head="gaussian")  # whatever himatch's policy will be
+    assert [row.name for row in build_tables([one])[0].methods if not row.is_missing] == ["Categorical DT (himatch)"]
 
 
 def test_tasks_of_the_users_own_get_columns() -> None:

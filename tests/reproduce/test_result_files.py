@@ -13,6 +13,7 @@ from report_results import Place, every_suite, held_out, job
 
 from himatch.errors import HimatchError
 from himatch.reproduce import SUITES
+from himatch.reproduce.report import build_tables
 from himatch.reproduce.report.spreadsheet import targets_csv
 from himatch.reproduce.results import JobResult, TargetScore, read_result, read_results, write_result
 
@@ -128,8 +129,36 @@ def test_a_file_is_named_by_the_specification(tmp_path: Path) -> None:
         read_results([tmp_path])
 
 
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def test_published_results_name_no_policy_and_have_the_right_rows() -> None:
+    """They came before policies were recorded; a network that samples is not himatch's ensemble."""
+    results = [result for result in read_results(RESULTS) if result.suite == "xvel" and result.feature == "x_velocity"]
+    assert {result.policy for result in results} == {None}
+    (table,) = build_tables(results)
+    names = [row.name for row in table.methods if not row.is_missing]
+    assert [name for name in names if name.startswith("Categorical DT")] == [
+        "Categorical DT (paper's policy), fast",
+        "Categorical DT (one Gaussian network), fast",
+        "Categorical DT (paper's policy), fast, 300,000 steps",
+        "Categorical DT (paper's policy), paper",
+    ]
+    assert "FOCAL, fast" in names
+
+
+def test_whose_policy_it_is_is_kept(tmp_path: Path) -> None:
+    result = job("xvel", "hopper", "DT", "x_velocity", held_out(), policy="himatch", head="gaussian", members=4)
+    path = write_result(tmp_path, result)
+    assert path.stem == "xvel-hopper-dt-x_velocity-nominal-himatch"
+    assert read_result(path).policy == "himatch"
+    path.write_text(path.read_text().replace('"policy": "himatch"', '"policy": "nobody"'))
+    with pytest.raises(HimatchError, match="an unknown policy nobody"):
+        read_result(path)
+
+
 def test_every_published_result_is_a_row_of_its_suite() -> None:
-    for result in read_results(Path(__file__).parents[2] / "results"):
+    for result in read_results(RESULTS):
         rows = {row.specification for row in SUITES[result.suite].methods}
         assert result.method in (rows or {None})
         if result.method is not None:

@@ -32,6 +32,7 @@ from himatch.reproduce import measurements as measurements_module
 from himatch.reproduce import targets as targets_module
 from himatch.reproduce.budgets import Budget
 from himatch.reproduce.report import build_tables
+from himatch.reproduce.results import charged_scores
 from himatch.reproduce.runner import show_outcomes
 from himatch.reproduce.specification import display_name
 from himatch.rollout import CONDITIONINGS
@@ -43,8 +44,8 @@ TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A budget in which a suite takes seconds."""
-    budgets = {**BUDGETS, "smoke": TINY}
+    """Budgets in which a suite takes seconds; the preset of ``fast`` has a policy of himatch's own."""
+    budgets = {**BUDGETS, "smoke": TINY, "fast": replace(TINY, preset="fast")}
     for module in (budgets_module, jobs_module, execution_module):
         monkeypatch.setattr(module, "BUDGETS", budgets)
     monkeypatch.setattr(targets_module, "HALF", HORIZON // 2)
@@ -63,8 +64,15 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def options(cache: str, **settings: object) -> Options:
-    return Options(budget="smoke", cache=cache, threads=1, device="cpu", **settings)  # type: ignore[arg-type]
+def options(cache: str, budget: str = "smoke", **settings: object) -> Options:
+    return Options(budget=budget, cache=cache, threads=1, device="cpu", **settings)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def few_rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rollouts that select a temperature in a second."""
+    for name, value in (("GROUP", 1), ("ROLLOUTS", 1), ("TEMPERATURES", (0.5, 1.0))):
+        monkeypatch.setattr(temperature, name, value)
 
 
 SHORT = {
@@ -140,12 +148,12 @@ def test_a_model_of_other_settings_or_other_data_is_not_used(tiny: None, cache: 
     chosen = options(cache, tasks=("hopper",), methods=("dt",))
     run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
     (tmp_path / "benchmark.json").unlink()
-    (first,) = run_benchmark(["synthetic"], tmp_path, replace(chosen, steps=3, head="gaussian"), quiet=True)
+    (first,) = run_benchmark(["synthetic"], tmp_path, replace(chosen, steps=3), quiet=True)
     (tmp_path / "benchmark.json").unlink()
     other = tmp_path / "other-v0"
     make_dataset("hopper-medium-expert", other, episodes=20, seed=1, quiet=True)
     (second,) = run_benchmark(["synthetic"], tmp_path, replace(chosen, data=str(other)), quiet=True)
-    assert "other settings (head tanh, now gaussian; steps 2, now 3" in str(first.failure)
+    assert "other settings (steps 2, now 3" in str(first.failure)
     assert "other data" in str(second.failure)
     assert len(read_results([tmp_path])) == 1
 
@@ -217,24 +225,53 @@ def test_failures_are_shown_word_for_word() -> None:
     ]
 
 
-def test_another_head(tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("GROUP", 1), ("ROLLOUTS", 1), ("TEMPERATURES", (0.5, 1.0))):
-        monkeypatch.setattr(temperature, name, value)
-    chosen = options(cache, tasks=("hopper",), methods=("dt", "meta-bc"), head="gaussian")
+def test_himatchs_policy_says_what_it_is(tiny: None, few_rehearsals: None, cache: str, tmp_path: Path) -> None:
+    """The preset as it is, at the temperature that training selects, and how much of the time it played."""
+    chosen = options(cache, "fast", tasks=("hopper",), methods=("dt", "meta-bc"), policy=("himatch",))
     assert all(outcome.failure is None for outcome in run_benchmark(["xvel"], tmp_path, chosen, quiet=True))
-    training = [result.provenance["training"] for result in read_results([tmp_path])]
-    assert [facts["head"] for facts in training] == ["gaussian"] * 2
-    for facts in training:
+    results = read_results([tmp_path])
+    assert [result.policy for result in results] == ["himatch"] * 2
+    for result in results:
+        facts = result.provenance["training"]
+        assert (facts["head"], facts["members"]) == ("gaussian", 4)
         assert facts["chosen_by"] == "x_velocity, mean charged W1 to 3 training episodes, 1 rollouts each"
         assert sorted(facts["tried"]) == ["0.5", "1"]
         assert facts["tried"][f"{facts['temperature']:g}"] == min(facts["tried"].values())
+        for target in result.targets:
+            assert 0 < target.played[0] <= 1
+            assert charged_scores(target)[0] >= target.played[0] * target.exact[0]
+
+
+def test_cdt_has_two_rows_in_one_folder(tiny: None, few_rehearsals: None, cache: str, tmp_path: Path) -> None:
+    chosen = options(cache, "fast", tasks=("hopper",), methods=("cdt", "dt"))
+    assert all(outcome.failure is None for outcome in run_benchmark(["xvel"], tmp_path, chosen, quiet=True))
+    results = read_results([tmp_path])
+    training = {(r.method.name, r.policy): r.provenance["training"] for r in results if r.method is not None}
+    assert training.keys() == {("cdt", "paper"), ("cdt", "himatch"), ("dt", "paper")}
+    for (_, policy), facts in training.items():
+        assert (facts["head"], facts["members"]) == (("gaussian", 4) if policy == "himatch" else ("tanh", 1))
+        assert ("temperature" in facts) == (policy == "himatch")
+    (table,) = build_tables(results)
+    names = [row.name for row in table.methods if not row.is_missing]
+    assert names == ["Categorical DT (paper's policy)", "Categorical DT (himatch)", "DT"]
+
+
+def test_a_folder_of_another_head_is_left_alone(tiny: None, cache: str, tmp_path: Path) -> None:
+    """Such as were written while a folder had one: its files have the names of the paper's policy."""
+    chosen = options(cache, tasks=("hopper",), methods=("bc",))
+    run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
+    kind = json.loads((tmp_path / "benchmark.json").read_text())
+    assert run_benchmark(["xvel"], tmp_path, chosen, quiet=True)[0].failure is None
+    (tmp_path / "benchmark.json").write_text(json.dumps({**kind, "head": "gaussian"}))
+    with pytest.raises(HimatchError, match="holds other results \\(head gaussian, now None\\)"):
+        run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
 
 
 def test_the_temperature_is_chosen_alike_in_whatever_order_suites_are_named(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(temperature, "training_scores", lambda policy, targets, **_: {0.5: [1.0]})
-    chosen = options(cache, tasks=("hopper",), methods=("bc",), head="gaussian")
+    chosen = options(cache, "fast", tasks=("hopper",), methods=("bc",), policy=("himatch",))
     for order in (("xvel", "reward"), ("reward", "xvel")):
         run_benchmark(order, tmp_path / order[0], chosen, quiet=True)
     by = {result.provenance["training"]["chosen_by"].partition(",")[0] for result in read_results([tmp_path])}
@@ -245,7 +282,7 @@ def test_each_method_has_the_temperature_that_suits_it(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chosen once, by training episodes; suites that are run later use it, too."""
-    chosen = options(cache, tasks=("hopper",), methods=("dt",), head="gaussian")
+    chosen = options(cache, "fast", tasks=("hopper",), methods=("dt",), policy=("himatch",))
     monkeypatch.setattr(temperature, "training_scores", lambda policy, targets, **_: {0.7: [3.0], 0.5: [1.0]})
     assert run_benchmark(["xvel"], tmp_path, chosen, quiet=True)[0].failure is None
     monkeypatch.delattr(temperature, "training_scores")
@@ -494,6 +531,7 @@ def test_the_command(tiny: None, cache: str, tmp_path: Path, capsys: pytest.Capt
         (("--out", "afile"), "a part of that path is a file"),
         (("--out", "out", "--data", "nowhere.hdf5"), "there is no file or folder nowhere.hdf5"),
         (("--out", "out", "--threads", "-1"), "threads must be 0 (all) or more"),
+        (("--out", "out", "--policy", "paper", "mine"), "unknown policy 'mine'; known are paper, himatch"),
         # Not "auto", which finds whatever cluster runs on this machine, that of another test, too.
         (("--out", "out", "--executor", "ray", "--address", "nowhere"), "there is no Ray cluster at nowhere"),
     ],

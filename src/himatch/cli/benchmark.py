@@ -28,9 +28,6 @@ class Benchmark:
     """Rollouts of every target and seed instead of the budget's."""
     steps: Annotated[int | None, optional(metavar="N")] = None
     """Training steps instead of the budget's; pretraining that has steps of its own changes in proportion."""
-    head: Annotated[Literal["tanh", "gaussian", "squashed"] | None, optional(metavar="tanh|gaussian|squashed")] = None
-    """By default the paper's policy, one deterministic network. Another head is himatch's own policy, an ensemble with
-    the budget fast, for the methods that offer it: rows of their own, in a folder of their own."""
     tasks: Annotated[tuple[str, ...], Many] = ()
     """Only these tasks."""
     methods: Annotated[tuple[str, ...], Many] = ()
@@ -39,6 +36,9 @@ class Benchmark:
     """Python file (or module) that registers methods of your own."""
     conditioning: Annotated[tuple[str, ...], Many] = ("nominal",)
     """nominal, remaining or planned, or several; each applies to the methods it is for."""
+    policy: Annotated[tuple[str, ...], Many] = ()
+    """paper (one deterministic network), himatch (what the budget's preset has), or both, for the methods that can; by
+    default the paper's, and for cdt both."""
     all_variants: bool = False
     """Also the rows that only a larger budget includes (smaller codes, longer windows)."""
     data: PathName = None

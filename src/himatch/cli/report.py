@@ -59,7 +59,7 @@ def _show(findings: Sequence[Finding]) -> None:
     for finding in findings:
         if finding.verdict != "not run":
             sides = [f"{side.figure}\n{side.name}" for side in (finding.ours, finding.other) if side is not None]
-            verdict = Text(str(finding), style=colors.get(finding.verdict, "dim"))
+            verdict = Text(f"{finding}\n{finding.difference}", style=colors.get(finding.verdict, "dim"))
             table.add_row(Text(finding.claim), *map(Text, sides), verdict)
     if table.row_count:
         console.print(table)

@@ -1,7 +1,7 @@
 """Divergences: pure functions of arrays that say how far two distributions are apart."""
 
 from himatch.divergences.others import energy_distance, kl_bins, moment_errors
-from himatch.divergences.statistics import Summary, interquartile_mean, summarize
+from himatch.divergences.statistics import Difference, Summary, interquartile_mean, paired_difference, summarize
 from himatch.divergences.wasserstein import (
     normalized,
     wasserstein_bins,
@@ -12,12 +12,14 @@ from himatch.divergences.wasserstein import (
 )
 
 __all__ = [
+    "Difference",
     "Summary",
     "energy_distance",
     "interquartile_mean",
     "kl_bins",
     "moment_errors",
     "normalized",
+    "paired_difference",
     "summarize",
     "wasserstein_bins",
     "wasserstein_cells",

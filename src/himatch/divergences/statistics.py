@@ -1,4 +1,4 @@
-"""Summaries of many scores: mean, deviation, interquartile mean, and intervals from resampled seeds."""
+"""Summaries of many scores, and differences between two: means, deviations, intervals from what is resampled."""
 
 from __future__ import annotations
 
@@ -48,6 +48,15 @@ class Summary:
         return self.iqm is not None and self.mean_low is None
 
 
+@dataclass(frozen=True)
+class Difference:
+    """By how much scores lie above others, with 95 % confidence; of a single seed there is no interval."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+
 def interquartile_mean(scores: ArrayLike) -> float:
     """Mean of the middle half: steadier than the mean, more efficient than the median."""
     return float(trim_mean(np.ravel(_finite(scores)), _CUT))
@@ -76,6 +85,40 @@ def summarize(groups: Sequence[ArrayLike], tasks: Sequence[Hashable] | None = No
         mean_low=mean_low,
         mean_high=mean_high,
     )
+
+
+def paired_difference(
+    ours: Sequence[ArrayLike], theirs: Sequence[ArrayLike], tasks: Sequence[Hashable] | None = None
+) -> Difference:
+    """Ours less theirs, of one group of scores ``(targets, seeds)`` or of the average over several.
+
+    Both sides share their targets, which are resampled together; the seeds of each side are resampled by themselves,
+    each with all its targets, and in every group of a task the same (see :func:`summarize`).
+    """
+    sides = [_table(group) for group in ours], [_table(group) for group in theirs]
+    if not sides[0] or [len(table) for table in sides[0]] != [len(table) for table in sides[1]]:
+        raise HimatchError("a paired difference is between scores of the same targets")
+    means = [np.mean([table.mean() for table in tables]) for tables in sides]
+    mean = float(means[0] - means[1])
+    if any(table.shape[1] == 1 for tables in sides for table in tables):
+        return Difference(mean)
+    rng = np.random.default_rng(0)
+    seeds: dict[tuple[Hashable, int, int], Array64] = {}
+    drawn = []
+    for pair, task in zip(zip(*sides, strict=True), tasks or [None] * len(sides[0]), strict=True):
+        targets, difference = _draws(rng, len(pair[0])), np.zeros(RESAMPLES)
+        for side, (table, sign) in enumerate(zip(pair, (1.0, -1.0), strict=True)):
+            key = task, side, table.shape[1]
+            if key not in seeds:
+                seeds[key] = _draws(rng, table.shape[1])
+            difference += sign * np.sum(targets @ table * seeds[key], axis=1)
+        drawn.append(difference)
+    return Difference(mean, *_interval(drawn))
+
+
+def _draws(rng: np.random.Generator, count: int) -> Float[Array64, "resamples count"]:
+    """The weight of each of ``count`` things in a mean over as many draws of them."""
+    return rng.multinomial(count, [1 / count] * count, size=RESAMPLES) / count
 
 
 def _resampled(tables: Sequence[Array64], tasks: Sequence[Hashable]) -> Iterator[Float[Array64, "resamples scores"]]:

@@ -19,6 +19,7 @@ from himatch.policy import Policy, load
 from himatch.reproduce.budgets import BUDGETS, usual_steps
 from himatch.reproduce.jobs import Job, Options
 from himatch.reproduce.measurements import describe, measure
+from himatch.reproduce.policies import POLICIES
 from himatch.reproduce.results import SCORES, ResultKey, read_result, write_result
 from himatch.reproduce.suites import SUITES
 from himatch.reproduce.targets import split_dataset
@@ -105,9 +106,8 @@ def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) ->
     run, device, preset = RunFolder(out / MODELS / job.key), options.device, BUDGETS[options.budget].preset
     finished = run.path / FINISHED
     method = _shortened(make_method(job.method, **dict(job.settings)), options)
-    # The paper's policy is one deterministic network, whatever the preset has; a stochastic head is himatch's.
-    policy_of = {"head": options.head} if options.head else {"head": "tanh", "members": 1}
-    overrides = {"steps": options.steps or BUDGETS[options.budget].steps, **policy_of, **dict(job.overrides)}
+    steps = options.steps or BUDGETS[options.budget].steps
+    overrides = {"steps": steps, **POLICIES[job.policy], **dict(job.overrides)}
     if finished.is_file():
         check_same(run, method, split, *configure(preset, method, **overrides), tuple(range(options.seed_count)))
     else:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from himatch.errors import HimatchError
 from himatch.methods import METHODS, make_method
-from himatch.networks.heads import Head
 from himatch.reproduce.budgets import BUDGETS
+from himatch.reproduce.policies import POLICIES, PolicyName, has_papers_policy
 from himatch.reproduce.results import ResultKey, file_name
 from himatch.reproduce.specification import Specification
-from himatch.reproduce.suite import Suite
+from himatch.reproduce.suite import Suite, SuiteMethod
 from himatch.reproduce.suites import find_suites, methods_of
 from himatch.rollout import CONDITIONINGS, objection
 from himatch.tasks import get_task, import_tasks
@@ -36,7 +37,8 @@ class Options:
     device: str | None = None
     threads: int = 0
     all_variants: bool = False
-    head: str | None = None
+    policy: tuple[PolicyName, ...] = ()
+    """By default those of each row of a suite."""
     imports: tuple[str, ...] = ()
     """Python files or modules of one's own, with methods that are then known in every process of the benchmark."""
 
@@ -50,8 +52,9 @@ class Options:
         for name in self.conditioning:
             if name not in CONDITIONINGS:
                 raise HimatchError(f"unknown conditioning {name!r}; known are {', '.join(CONDITIONINGS)}")
-        if self.head not in (None, *get_args(Head)):
-            raise HimatchError(f"unknown head {self.head!r}; known are {', '.join(get_args(Head))}")
+        for name in self.policy:
+            if name not in POLICIES:
+                raise HimatchError(f"unknown policy {name!r}; known are {', '.join(POLICIES)}")
         for name in ("seeds", "episodes", "steps"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -84,11 +87,13 @@ class Job:
     settings: tuple[tuple[str, Any], ...]
     overrides: tuple[tuple[str, Any], ...]
     results: tuple[ResultKey, ...]
+    policy: PolicyName = "paper"
 
     @property
     def key(self) -> str:
         """Name of the model's folder. A dataset is split one way by all suites, so that the split need not be in it."""
-        settings = (f"{name}={value}" for name, value in (*self.settings, *self.overrides))
+        settings = [f"{name}={value}" for name, value in (*self.settings, *self.overrides)]
+        settings += [] if self.policy == "paper" else [self.policy]
         return file_name(*filter(None, (self.dataset, self.method)), *settings, kept="-_.=")
 
     def missing(self, out: Path) -> list[ResultKey]:
@@ -130,30 +135,36 @@ def plan_jobs(names: Sequence[str], options: Options) -> list[Job]:
     if not models:
         raise HimatchError(
             "nothing is left to do: these suites have none of the chosen tasks and methods, or none that takes "
-            f"{' or '.join(options.conditioning)} conditioning{f' and the head {options.head}' if options.head else ''}"
+            f"{' or '.join(options.conditioning)} conditioning"
+            f"{f' and the policy {chosen}' if (chosen := ' or '.join(options.policy)) else ''}"
         )
     return list(models.values())
 
 
 def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
-    """One job for every method and feature of a suite that takes the conditioning and the head chosen."""
+    """One job for every method, policy and feature of a suite that takes the conditioning chosen."""
     where = task, suite.dataset.format(task=task), suite.split
     if suite.targets == "dataset":
         described = tuple(ResultKey(suite.name, task, None, feature, "nominal") for feature in suite.features)
         return [Job(*where, "", (), (), described)]
     jobs = []
     for row in methods_of(suite, options.budget, options.methods, all_variants=options.all_variants):
-        if options.head is not None and row.own_head:
-            continue
-        for feature in suite.features:
+        for policy, feature in product(_policies(row, options), suite.features):
             settings = row.settings(feature)
             method = make_method(row.specification.name, **settings)
             results = tuple(
-                ResultKey(suite.name, task, row.specification, feature, conditioning)
+                ResultKey(suite.name, task, row.specification, feature, conditioning, policy)
                 for conditioning in options.conditioning
                 if objection(conditioning, method.statistic(get_task(task)), method) is None
             )
             if results:
                 given = tuple(sorted(settings.items())), tuple(sorted(row.overrides.items()))
-                jobs.append(Job(*where, row.specification.name, *given, results))
+                jobs.append(Job(*where, row.specification.name, *given, results, policy))
     return jobs
+
+
+def _policies(row: SuiteMethod, options: Options) -> list[PolicyName]:
+    """Those that a row has here, each once: a preset without one of himatch's own has the paper's."""
+    chosen = [name for name in options.policy or row.policies if name == "paper" or not row.own_head]
+    papers = has_papers_policy(BUDGETS[options.budget].preset, METHODS[row.specification.name])
+    return list(dict.fromkeys("paper" if papers else name for name in chosen))

@@ -109,7 +109,8 @@ def describe(key: ResultKey, dataset: TrajectoryDataset, options: Options) -> Jo
 
 def _result(key: ResultKey, options: Options, **found: Any) -> JobResult:
     """The result of a key, from what was found."""
-    return JobResult(key.suite, key.task, key.method, key.feature, key.conditioning, options.budget, **found)
+    place = key.suite, key.task, key.method, key.feature, key.conditioning
+    return JobResult(*place, options.budget, **found, policy=key.policy)
 
 
 def _score(place: SuiteTarget, result: MatchResult) -> TargetScore:

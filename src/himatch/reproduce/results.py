@@ -11,6 +11,7 @@ from typing import Any
 
 from himatch._runtime.files import damaged, entry, new_file, read_json
 from himatch.errors import DataError
+from himatch.reproduce.policies import POLICIES, PolicyName
 from himatch.reproduce.specification import DATASET, Specification
 from himatch.reproduce.suites import SUITES
 
@@ -67,12 +68,15 @@ class ResultKey:
     """``None`` in the suite ``data``, which describes datasets."""
     feature: str
     conditioning: str
+    policy: PolicyName | None = None
+    """``None`` in the suite ``data``, where nothing acts, and of results from before it was recorded."""
 
     def path(self, folder: Path) -> Path:
         """Where the result lies below a benchmark's folder."""
         settings = () if self.method is None else (f"{key}={value}" for key, value in self.method.settings)
         method = DATASET if self.method is None else self.method.name
-        name = file_name(self.suite, self.task, method, *settings, self.feature, self.conditioning, kept="-_.=")
+        own = [self.policy] if self.policy == "himatch" else []  # the paper's is what a result has that names none
+        name = file_name(self.suite, self.task, method, *settings, self.feature, self.conditioning, *own, kept="-_.=")
         return folder / SCORES / f"{name.lower()}.json"
 
 
@@ -95,6 +99,8 @@ class JobResult:
     provenance: dict[str, Any]
     """Data (name, hash, episodes, steps, where from), those of targets that come from elsewhere, every setting of the
     method and of its training, versions, dates, seconds of training and of rollouts."""
+    policy: PolicyName | None = None
+    """Whose policy it is; results from before it was recorded have none, and those of the suite ``data``."""
 
     def __post_init__(self) -> None:
         if self.suite in SUITES and SUITES[self.suite].mixes_rewards:
@@ -104,7 +110,7 @@ class JobResult:
     @property
     def key(self) -> ResultKey:
         """What tells it apart."""
-        return ResultKey(self.suite, self.task, self.method, self.feature, self.conditioning)
+        return ResultKey(self.suite, self.task, self.method, self.feature, self.conditioning, self.policy)
 
     def scores(self) -> list[list[float]]:
         """W1 of every target, per seed."""
@@ -131,6 +137,8 @@ def write_result(folder: Path, result: JobResult) -> Path:
         {name: _short(value, name) for name, value in target.items() if value is not None}
         for target in content.pop("targets")
     ]
+    if result.policy is None:
+        del content["policy"]
     edges = [target["histograms"].get("edges") for target in targets]
     if edges and edges[0] is not None and all(edge == edges[0] for edge in edges):
         content["edges"] = edges[0]  # the bins are the model's: once is enough
@@ -174,6 +182,8 @@ def read_result(path: Path) -> JobResult:
         raise DataError(f"{path}: written by an earlier himatch; run the benchmark again, in another folder")
     if method is not None:
         content["method"] = Specification.of(**entry(content, dict, where, "method"))
+    if (policy := content.get("policy")) not in (None, *POLICIES):
+        raise damaged(where, f"an unknown policy {policy}")
     edges = content.pop("edges", None)
     stored = entry(content, list, where, "targets")
     del content["targets"]

@@ -91,7 +91,8 @@ def _keep_to_one_kind(path: Path, options: Options) -> None:
     """Results of one folder go into one table: refuse to add those of another budget or of other data."""
     data = None if options.data is None else Path(options.data).name
     kind = {"budget": options.budget, "seeds": options.seed_count, "rollouts": options.rollouts}
-    kind |= {"steps": options.steps, "head": options.head, "data": data}
+    # Folders were of one head once. What another one left there has the names of the paper's policy.
+    kind |= {"steps": options.steps, "head": None, "data": data}
     begun = any((path.parent / SCORES).glob("*.json")) or any(
         RunFolder(folder).begun for folder in (path.parent / MODELS).glob("*")
     )

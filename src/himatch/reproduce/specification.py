@@ -15,7 +15,11 @@ _LABELS = {
     **{"cdt": "Categorical DT", "dt": "DT", "bc": "BC (no-context)", "meta-bc": "Meta-BC", "focal": "FOCAL"},
     **{"bdt": "BDT", "dt-ae": "DT-AE", "dt-cpc": "DT-CPC", "dt-e2e": "DT-E2E"},
 }
-_SAMPLED = "sampled actions"  # of stochastic policies
+_POLICIES = {
+    **{"paper": "paper's policy", "himatch": "himatch"},
+    # What results are called that do not name their policy, by their head.
+    **{"gaussian": "one Gaussian network", "squashed": "one squashed Gaussian network"},
+}
 _FORMS = {"mode": "{}", "m": "m={}", "target_window": "N={}", "literal": "literal"}
 
 
@@ -61,17 +65,14 @@ def paper_name(method: Specification, *, with_size: bool) -> str:
     return _written(method, (*(("m",) if with_size else ()), "target_window", *mode))
 
 
-def qualified(
-    name: str, conditioning: str, budget: str | None, steps: int | None, sampled: bool, members: int = 1
-) -> str:
-    """A name with what differs from the paper's policy and the usual: ``Categorical DT (himatch), planned, fast``."""
+def qualified(name: str, policy: str | None, conditioning: str, budget: str | None, steps: int | None) -> str:
+    """A name with what tells it from others: ``Categorical DT (himatch), planned, fast``."""
     parts = (
         None if conditioning == "nominal" else conditioning,
         budget,
         None if steps is None else f"{steps:,} steps",
-        _SAMPLED if sampled and members == 1 else None,
     )
-    return ", ".join(filter(None, (f"{name} (himatch)" if members > 1 else name, *parts)))
+    return ", ".join(filter(None, (name if policy is None else f"{name} ({_POLICIES[policy]})", *parts)))
 
 
 def _written(method: Specification, keys: Sequence[str]) -> str:

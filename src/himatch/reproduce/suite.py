@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from himatch.reproduce.budgets import BudgetName
 from himatch.reproduce.paper import PaperTable, paper_tables
+from himatch.reproduce.policies import PolicyName
 from himatch.reproduce.specification import Specification, display_name, paper_name
 
 TargetKind = Literal["held-out", "synthetic", "shift", "velocities", "patchwork", "dataset"]
@@ -27,13 +28,14 @@ class SuiteMethod:
     """One row of a suite's tables: a method with its settings, and what it changes in the budget's preset.
 
     ``matched`` methods are trained for the suite's feature; the others ignore it and serve every suite. ``from_budget``
-    is the smallest budget that includes the row by itself. A method with an ``own_head`` is left out where the user
-    chooses a head.
+    is the smallest budget that includes the row by itself. ``policies`` are those that it has where the user chooses
+    none; a method with an ``own_head`` cannot have himatch's.
     """
 
     specification: Specification
     overrides: Mapping[str, Any] = field(default_factory=dict)
     matched: bool = False
+    policies: tuple[PolicyName, ...] = ("paper",)
     own_head: bool = False
     from_budget: BudgetName = "smoke"
 
@@ -79,6 +81,8 @@ class TableLayout:
     """Only methods with codes of this size (the paper's short table has ``m`` = 16)."""
     pictured: bool = True
     """Whether histograms go with it; not where another table shows the same ones."""
+    without_stumbles: bool = False
+    """Whether averages without targets that stumble go with it."""
     published: bool = True
     """Whether the paper used a public dataset; else it made its own."""
     proposed: Specification = _CDT

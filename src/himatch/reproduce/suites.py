@@ -13,7 +13,7 @@ from himatch.reproduce.suite import PLANAR, Suite, SuiteMethod, TableLayout
 
 HELD_OUT_VELOCITIES = ("0.5", "1.5", "2.5")
 
-CDT = SuiteMethod(Specification("cdt"), matched=True)
+CDT = SuiteMethod(Specification("cdt"), matched=True, policies=("paper", "himatch"))
 DT = SuiteMethod(Specification("dt"), matched=True)
 BC = SuiteMethod(Specification("bc"))
 META_BC = SuiteMethod(Specification("meta-bc"))
@@ -63,9 +63,15 @@ SUITES: Mapping[str, Suite] = {
             PLANAR,
             ("x_velocity",),
             _ALL,
-            (TableLayout("xvel_match_main", "x_velocity", "X-velocity matching"),),
+            (TableLayout("xvel_match_main", "x_velocity", "X-velocity matching", without_stumbles=True),),
         ),
-        Suite("reward", PLANAR, ("reward",), _ALL, (TableLayout("reward_match", "reward", "Reward matching"),)),
+        Suite(
+            "reward",
+            PLANAR,
+            ("reward",),
+            _ALL,
+            (TableLayout("reward_match", "reward", "Reward matching", without_stumbles=True),),
+        ),
         Suite(
             "synthetic",
             PLANAR,

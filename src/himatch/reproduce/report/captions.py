@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from himatch.reproduce.report.rows import policy_of
 from himatch.reproduce.results import JobResult
 from himatch.reproduce.suite import Suite, TableLayout
 
@@ -79,10 +80,21 @@ def _measured(suite: Suite, layout: TableLayout) -> str:
 
 
 def _policies(results: Sequence[JobResult]) -> tuple[str, ...]:
-    """What (himatch) means in the names of rows, where there are such."""
-    if all((result.provenance.get("training") or {}).get("members", 1) == 1 for result in results):
+    """What the policies in the names of rows are, where any is named."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        if result.method is not None:
+            found.setdefault(policy_of(result), []).append(result.provenance.get("training") or {})
+    if found.keys() <= {"paper"}:
         return ()
-    return ("(himatch) is an ensemble of stochastic policies, other rows have one network.",)
+    said = ["Rows that name no policy have the paper's, one deterministic network with its last weights."]
+    if own := found.pop("himatch", None):
+        kinds = dict.fromkeys(f"head {facts.get('head')}, members {facts.get('members', 1)}" for facts in own)
+        chosen = ", at the temperature that training episodes select" if any("temperature" in t for t in own) else ""
+        said.append(f"(himatch) is the policy of himatch's preset ({'; '.join(kinds)}){chosen}.")
+    if found.keys() - {"paper"}:
+        said.append("Other stochastic networks are from before himatch had a policy of its own.")
+    return tuple(said)
 
 
 def effort(results: Sequence[JobResult]) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from html import escape
 
 from himatch.reproduce.report.claims import READING
+from himatch.reproduce.report.differences import Verdict
 from himatch.reproduce.report.document import block
 from himatch.reproduce.report.orderings import READING as READING_ORDERINGS
 from himatch.reproduce.report.orderings import Ordering, Orderings
 from himatch.reproduce.report.text import MISSING
-from himatch.reproduce.report.verdicts import Finding, Side, Verdict, counted
+from himatch.reproduce.report.verdicts import Finding, Side, counted
 from himatch.reproduce.specification import display_name
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {
@@ -25,7 +26,7 @@ VERDICTS: dict[Verdict, tuple[str, str]] = {
 
 def claims_section(findings: Sequence[Finding], orderings: Sequence[Orderings]) -> str:
     """Both tables."""
-    heads = "".join(f"<th>{head}</th>" for head in ("Ours", "Against", "Verdict"))
+    heads = "".join(f"<th>{head}</th>" for head in ("Ours", "Against", "Difference", "Verdict"))
     rows = "".join(map(_claim, findings))
     body = (
         f'<p class="caption"><strong>{escape(counted(findings)).capitalize()}.</strong> {escape(READING)}</p>\n'
@@ -46,6 +47,7 @@ def _claim(finding: Finding) -> str:
     sides = "".join(f"<td>{_side(side)}</td>" for side in (finding.ours, finding.other))
     remark = f'<span class="q">{escape(finding.remark)}</span>' if finding.remark else ""
     verdict = f"{_mark(finding.verdict, finding.verdict)}{remark}"
+    sides += f'<td><span class="v">{escape(finding.difference)}</span></td>'
     return f'<tr><th scope="row">{escape(finding.claim)}</th>{sides}<td class="verdict">{verdict}</td></tr>\n'
 
 

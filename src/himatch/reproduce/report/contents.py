@@ -9,6 +9,7 @@ from himatch.reproduce.report.claims import judge_claims
 from himatch.reproduce.report.costs import Costs, costs_of
 from himatch.reproduce.report.figures import Picture, draw, draw_datasets
 from himatch.reproduce.report.orderings import Orderings, judge_orderings
+from himatch.reproduce.report.rows import policy_of
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.tables import build_tables
 from himatch.reproduce.report.verdicts import Finding
@@ -39,11 +40,14 @@ class Contents:
         return [TABLES[label] for label in TABLES if label not in shown]
 
 
+def _place(result: JobResult) -> tuple[str, ...]:
+    method = display_name(result.method), policy_of(result)
+    return result.suite, result.task, result.feature, *method, result.conditioning, result.budget
+
+
 def gather(results: Sequence[JobResult], failures: Mapping[str, str], title: str) -> Contents:
     """Arrange, judge and draw."""
-    ordered = sorted(
-        results, key=lambda r: (r.suite, r.task, r.feature, display_name(r.method), r.conditioning, r.budget)
-    )
+    ordered = sorted(results, key=_place)
     tables = build_tables(ordered)
     pictures = {table.label: draw(table) for table in tables} | {"dataset": draw_datasets(ordered)}
     findings, orderings = judge_claims(tables), judge_orderings(tables)

@@ -27,16 +27,17 @@ def escape(text: str) -> str:
 
 def latex(tables: Sequence[ResultTable]) -> str:
     """All tables, each in its own float."""
-    return HEADER + "\n" + "\n".join(map(_table, tables))
+    parts = ((_table(table), _table(table.averages, "_averages") if table.averages else "") for table in tables)
+    return HEADER + "\n" + "\n".join(text for pair in parts for text in pair if text)
 
 
-def _table(table: ResultTable) -> str:
+def _table(table: ResultTable, more: str = "") -> str:
     caption = f"{table.layout.title}. {table.caption} {' '.join(table.notes)} {READING}"
     body = "\n".join((r"\toprule", _heads(table), r"\midrule", *_body(table), r"\bottomrule"))
     return f"""\\begin{{table*}}[t]
 \\centering
 \\caption{{{escape(caption)}}}
-\\label{{tab:himatch_{table.label}}}
+\\label{{tab:himatch_{table.label}{more}}}
 \\smallskip
 \\resizebox{{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}}{{!}}{{%
 \\begin{{tabular}}{{@{{}}l{"r" * len(table.columns)}@{{}}}}

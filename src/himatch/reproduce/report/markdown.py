@@ -30,6 +30,7 @@ def markdown(contents: Contents) -> str:
     for table in contents.tables:
         parts += [f"## {table.layout.title}", f"Table `{table.label}` of the paper. {table.caption}", _table(table)]
         parts += [f"*{_escape(note)}*" for note in table.notes]
+        parts += [_escape(table.averages.caption), _table(table.averages)] if table.averages else []
         parts += [_picture(picture) for picture in contents.pictures.get(table.label, ())]
     if contents.pictures.get("dataset"):
         parts += ["## Datasets", *(_picture(picture) for picture in contents.pictures["dataset"])]
@@ -42,9 +43,9 @@ def markdown(contents: Contents) -> str:
 
 
 def _claims(findings: Sequence[Finding], orderings: Sequence[Orderings]) -> list[str]:
-    rows = [(f.claim, _side(f.ours), _side(f.other), str(f)) for f in findings]
+    rows = [(f.claim, _side(f.ours), _side(f.other), f.difference, str(f)) for f in findings]
     parts = ["## What holds", f"**{counted(findings).capitalize()}.** {READING_CLAIMS}"]
-    parts.append(_grid(("Claim", "Ours", "Against", "Verdict"), rows))
+    parts.append(_grid(("Claim", "Ours", "Against", "Difference", "Verdict"), rows))
     lines = [(o.table.layout.title, display_name(o.table.layout.proposed), f"{o}{o.only}") for o in orderings]
     return [*parts, "### The paper's orderings", READING_ORDERINGS, _grid(("Table", "Proposed", "Hold"), lines)]
 

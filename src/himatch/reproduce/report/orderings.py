@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from himatch.divergences import Summary
+from himatch.reproduce.report.differences import Verdict, compare, decide, row_difference
 from himatch.reproduce.report.rows import RowKey
 from himatch.reproduce.report.table import Cell, ResultTable
-from himatch.reproduce.report.verdicts import Verdict, budget_of, compare
+from himatch.reproduce.report.verdicts import budget_of
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import AVERAGE, TableColumn
 
 MOST_NAMES = 6
 READING = (
     "For each table, whether the difference between the method that the paper proposes and every other has the paper's "
-    "sign, on the average over the tasks run (returns: in each column, by distance to the held-out episodes' own)."
+    "sign, on the average over the tasks run, target by target as with claims (returns: in each column, by distance to "
+    "the held-out episodes' own)."
 )
 
 
@@ -101,10 +103,15 @@ def _judged(
     papers, other_papers = (_papers(table, i, method) for method in (first, second))
     if papers is None or other_papers is None or papers == other_papers:
         return None
-    ours, other = (_ours(table, i, method, budget) for method in (first, second))
-    if ours is None or other is None:
+    lower, higher = (first, second) if papers < other_papers else (second, first)
+    below, above = (table.row(RowKey(method, "nominal", budget)) for method in (lower, higher))
+    if below is None or above is None or below.cells[i].ours is None or above.cells[i].ours is None:
         return "not run", ""
-    return compare(ours, other) if papers < other_papers else compare(other, ours)
+    if table.layout.measure == "return":
+        near, far = _to_goal(below.cells[i]), _to_goal(above.cells[i])
+        return ("not run", "") if near is None or far is None else compare(near, far)
+    less = row_difference(table, column, below, above)
+    return ("not run", "") if less is None else decide(less)
 
 
 def _papers(table: ResultTable, i: int, method: Specification) -> float | None:
@@ -116,12 +123,9 @@ def _papers(table: ResultTable, i: int, method: Specification) -> float | None:
     return None if goal is None else abs(figure.mean - goal.mean)
 
 
-def _ours(table: ResultTable, i: int, method: Specification, budget: str) -> Summary | None:
-    row = table.row(RowKey(method, "nominal", budget))
-    cell = Cell() if row is None else row.cells[i]
-    if table.layout.measure == "w1" or cell.ours is None:
-        return cell.ours
-    return None if cell.reference is None else _distance(cell.ours, cell.reference.mean)
+def _to_goal(cell: Cell) -> Summary | None:
+    """How far a return lies from the held-out episodes'."""
+    return None if cell.ours is None or cell.reference is None else _distance(cell.ours, cell.reference.mean)
 
 
 def _distance(score: Summary, goal: float) -> Summary:

@@ -60,10 +60,14 @@ def _section(table: ResultTable, pictures: Sequence[Picture]) -> str:
     notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in table.notes)
     body = (
         _source(f"Table <code>{table.label}</code> of the paper · suite <code>{table.suite.name}</code>")
-        + f'<p class="caption">{escape(table.caption)}</p>\n{_table(table)}{notes}'
+        + f"{_captioned(table)}{notes}{_captioned(table.averages) if table.averages else ''}"
         + "".join(map(figure, pictures))
     )
     return block(table.label, layout.title, body)
+
+
+def _captioned(table: ResultTable) -> str:
+    return f'<p class="caption">{escape(table.caption)}</p>\n{_table(table)}'
 
 
 def _datasets(pictures: Sequence[Picture], results: Sequence[JobResult]) -> str:

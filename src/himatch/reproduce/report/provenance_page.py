@@ -23,6 +23,7 @@ def provenance_section(results: Sequence[JobResult]) -> str:
 def _job(result: JobResult) -> str:
     facts = {
         "feature": result.feature,
+        "policy": result.policy,
         "conditioning": result.conditioning,
         "budget": result.budget,
         "seeds": result.seeds,
@@ -30,7 +31,8 @@ def _job(result: JobResult) -> str:
         "targets": len(result.targets),
         **result.provenance,
     }
-    where = escape(f"{result.suite}, {result.task}, {result.feature}, {result.conditioning}")
+    own = ", himatch's policy" if result.policy == "himatch" else ""
+    where = escape(f"{result.suite}, {result.task}, {result.feature}, {result.conditioning}{own}")
     name, text = escape(display_name(result.method)), escape(json.dumps(facts, indent=1, sort_keys=True, default=str))
     summary = f'<summary>{name} <span class="muted">{where}</span></summary>'
     return f'<details class="job">{summary}<pre>{text}</pre></details>\n'

@@ -1,4 +1,4 @@
-"""Which results make up a row: those of one method, conditioning, budget, number of training steps and head."""
+"""Which results make up a row: those of one method, policy, conditioning, budget and number of training steps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from himatch.errors import note
 from himatch.reproduce.budgets import usual_steps
+from himatch.reproduce.policies import POLICIES
 from himatch.reproduce.results import JobResult
 from himatch.reproduce.specification import Specification, qualified
 from himatch.reproduce.suite import TableLayout
@@ -24,10 +25,8 @@ class RowKey:
     budget: str
     steps: int | None = None
     """Training steps, where they are not the budget's usual ones."""
-    sampled: bool = False
-    """Whether the policy is stochastic."""
-    members: int = 1
-    """Networks of a policy."""
+    policy: str = "paper"
+    """Whose policy it is, as :func:`policy_of` says."""
 
 
 def row_key(method: Specification, result: JobResult) -> RowKey:
@@ -35,8 +34,17 @@ def row_key(method: Specification, result: JobResult) -> RowKey:
     training = result.provenance.get("training") or {}
     steps, usual = training.get("steps"), usual_steps(result.budget, method.name)
     unusual = None if steps is None or usual is None or steps == usual else int(steps)
-    sampled = (training.get("head") or "tanh") != "tanh"
-    return RowKey(method, result.conditioning, result.budget, unusual, sampled, training.get("members", 1))
+    return RowKey(method, result.conditioning, result.budget, unusual, policy_of(result))
+
+
+def policy_of(result: JobResult) -> str:
+    """``paper`` or ``himatch``; of a stochastic network in a result that does not say, its head.
+
+    Such networks came before himatch had a policy of its own, which was an ensemble at first.
+    """
+    training = result.provenance.get("training") or {}
+    head = training.get("head") or "tanh"
+    return result.policy or ("paper" if head == "tanh" else "himatch" if training.get("members", 1) > 1 else head)
 
 
 def main_budget(budgets: Iterable[str]) -> str:
@@ -53,19 +61,17 @@ def gather_rows(
     The paper's rows come first, in its order, run or not; every method with all its rows.
     """
     several = len({result.budget for result in results}) > 1
-    rows: dict[RowKey, dict[str, JobResult]] = {}
+    keyed = [(row_key(result.method, result), result) for result in results if result.method is not None]
+    rows: dict[RowKey, dict[str, JobResult]] = {key: {} for key, _ in keyed}
     names: dict[RowKey, str] = {}
-    for result in results:
-        if result.method is None:
-            continue
-        key = row_key(result.method, result)
-        budget = key.budget if several else None
-        name = layout.row_name(key.method)
-        names[key] = qualified(name, key.conditioning, budget, key.steps, key.sampled, key.members)
-        jobs = rows.setdefault(key, {})
-        if result.task in jobs:
+    for key in rows:
+        only_papers = all(other.policy == "paper" for other in rows if other.method == key.method)
+        policy, budget = None if only_papers else key.policy, key.budget if several else None
+        names[key] = qualified(layout.row_name(key.method), policy, key.conditioning, budget, key.steps)
+    for key, result in keyed:
+        if result.task in rows[key]:
             note(f"{result.suite}: {names[key]} on {result.task} was found twice; the later is shown")
-        jobs[result.task] = result
+        rows[key][result.task] = result
     papers = layout.paper.rows
     for method in dict.fromkeys([*papers, *(key.method for key in rows)]):
         keys = sorted((key for key in rows if key.method == method), key=_place)
@@ -74,7 +80,9 @@ def gather_rows(
         yield from ((names[key], method, key, rows[key]) for key in keys)
 
 
-def _place(key: RowKey) -> tuple[int, str, str, int, bool, int]:
+def _place(key: RowKey) -> tuple[int, str, str, int, int, str]:
     known = key.conditioning in CONDITIONINGS
     order = CONDITIONINGS.index(key.conditioning) if known else len(CONDITIONINGS)
-    return order, key.conditioning, key.budget, key.steps or 0, key.sampled, key.members
+    policies: tuple[str, ...] = tuple(POLICIES)
+    whose = policies.index(key.policy) if key.policy in policies else len(policies)
+    return order, key.conditioning, key.budget, key.steps or 0, whose, key.policy

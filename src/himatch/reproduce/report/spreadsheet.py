@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import astuple, fields
 from itertools import islice, zip_longest
 
 from himatch.divergences import Summary
+from himatch.reproduce.report.rows import policy_of
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult, charged_scores
 from himatch.reproduce.specification import display_name
@@ -19,7 +20,8 @@ CELLS = (
     *("played", "charged"),
 )
 TARGETS = (
-    *("suite", "task", "feature", "method", "conditioning", "budget", "target", "group", "shift", "ordering", "seed"),
+    *("suite", "task", "feature", "method", "policy", "conditioning", "budget"),
+    *("target", "group", "shift", "ordering", "seed"),
     *("w1", "energy", "return", "length", "w1_exact", "played", "w1_charged", "target_return", "reference", "outside"),
 )
 
@@ -34,10 +36,13 @@ def targets_csv(results: Sequence[JobResult]) -> str:
     return _csv(TARGETS, (line for result in results for line in _targets(result)))
 
 
-def _cells(table: ResultTable) -> Iterable[tuple[object, ...]]:
+def _cells(table: ResultTable, known: Collection[str] = ()) -> Iterable[tuple[object, ...]]:
+    """Of the columns that are not known yet."""
     layout = table.layout
     for row in table.rows:
         for column, cell in zip(table.columns, row.cells, strict=True):
+            if column.key in known:
+                continue
             score = cell.ours
             task, group = column.parts[0] if not column.is_average else ("", column.key)
             numbers = astuple(score) if score else (None,) * len(fields(Summary))
@@ -46,10 +51,13 @@ def _cells(table: ResultTable) -> Iterable[tuple[object, ...]]:
                 *(table.label, table.suite.name, layout.feature, layout.measure, row.name, row.kind, task, group),
                 *(*numbers, cell.normalized, int(cell.best), *paper, cell.ratio, cell.played, cell.charged),
             )
+    if table.averages is not None:
+        yield from _cells(table.averages, [column.key for column in table.columns])
 
 
 def _targets(result: JobResult) -> Iterable[tuple[object, ...]]:
-    job = (result.suite, result.task, result.feature, display_name(result.method), result.conditioning, result.budget)
+    method = display_name(result.method), policy_of(result)
+    job = (result.suite, result.task, result.feature, *method, result.conditioning, result.budget)
     for target in result.targets:
         place = (target.name, target.group, target.shift, target.ordering)
         # Results from before p was measured have neither it nor what follows from it.

@@ -69,7 +69,9 @@ class ResultTable:
     columns: tuple[TableColumn, ...]
     rows: tuple[ResultRow, ...]
     caption: str
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    averages: ResultTable | None = None
+    """Its averages once more, and without targets that stumble, where there are such."""
 
     @property
     def label(self) -> str:

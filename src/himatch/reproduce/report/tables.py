@@ -12,12 +12,15 @@ from himatch.errors import TaskError
 from himatch.reproduce.paper import PaperFigure
 from himatch.reproduce.report.captions import caption_of, data_hash, missing_note
 from himatch.reproduce.report.rows import RowKey, gather_rows, main_budget
+from himatch.reproduce.report.stumbles import RULE, listed, steady
 from himatch.reproduce.report.table import HELD_OUT, MIXTURE, Cell, ResultRow, ResultTable
 from himatch.reproduce.results import JobResult, TargetScore, charged_scores
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import AVERAGE, Suite, TableColumn, TableLayout
 from himatch.reproduce.suites import TABLES
 from himatch.tasks import get_task
+
+STEADY = f"{AVERAGE}/steady"  # the column without targets that stumble
 
 
 def build_tables(results: Sequence[JobResult]) -> list[ResultTable]:
@@ -48,7 +51,26 @@ def build_table(suite: Suite, layout: TableLayout, results: Sequence[JobResult])
     gaps = missing_note([(row.name, [t for t in tasks if t not in row.jobs]) for row in marked], tasks)
     notes += [gaps] if gaps else []
     notes += [note for row in below for note in _elsewhere(row, marked)]
-    return ResultTable(suite, layout, columns, (*marked, *below), caption_of(suite, layout, chosen), tuple(notes))
+    table = ResultTable(suite, layout, columns, (*marked, *below), caption_of(suite, layout, chosen), tuple(notes))
+    return replace(table, averages=_averages(table)) if layout.without_stumbles else table
+
+
+def _averages(table: ResultTable) -> ResultTable | None:
+    """Averages with and without targets that stumble; nothing where there is no average, or none stumbles."""
+    layout, column = table.layout, next((column for column in table.columns if column.key == AVERAGE), None)
+    if column is None or not (named := listed(table.results)):
+        return None
+    i = table.columns.index(column)
+    rows = [(row, {task: steady(job) for task, job in row.jobs.items()}) for row in table.methods if row.cells[i].ours]
+    without = [_method_row(row.name, row.method, row.key, jobs, [column], layout) for row, jobs in rows if row.method]
+    without += _rows_below(without, [column], layout)
+    whole = {row.name: row.cells[i] for row in table.rows}
+    # The paper prints no such average.
+    found = [replace(row, cells=(whole[row.name], replace(row.cells[0], paper=None))) for row in without]
+    methods, below = ([row for row in found if row.kind == kind] for kind in ("method", "reference"))
+    columns = replace(column, title="all targets"), TableColumn(STEADY, column.head, "without stumbling", column.parts)
+    caption = f"Averages of all targets, and without those that stumble: {named}. {RULE}"
+    return ResultTable(table.suite, layout, columns, (*_mark_best(methods, layout), *below), caption)
 
 
 def _method_row(
@@ -72,13 +94,13 @@ def _method_row(
 
 def _ours(jobs: Mapping[str, JobResult], column: TableColumn, layout: TableLayout) -> Summary | None:
     """Over targets and seeds, of every part of a column; nothing where one is missing."""
-    parts = [(task, _scores(jobs[task], group, layout)) for task, group in column.parts if task in jobs]
+    parts = [(task, group_scores(jobs[task], group, layout)) for task, group in column.parts if task in jobs]
     if len(parts) < len(column.parts) or not all(scores for _, scores in parts):
         return None
     return summarize([scores for _, scores in parts], [task for task, _ in parts])
 
 
-def _scores(job: JobResult, group: str, layout: TableLayout) -> list[list[float]]:
+def group_scores(job: JobResult, group: str, layout: TableLayout) -> list[list[float]]:
     """Of every target in a group, one for each seed."""
     targets = [target for target in job.targets if target.belongs_to(group)]
     scores = [target.returns if layout.measure == "return" else target.w1 for target in targets]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from himatch.divergences import Summary
+from himatch.divergences import Difference, Summary
 from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
 
 MISSING, TIMES = "\N{EN DASH}", "\N{MULTIPLICATION SIGN}"
@@ -37,6 +37,12 @@ def interval(score: Summary, table: ResultTable) -> str:
 def with_interval(score: Summary, table: ResultTable) -> str:
     """``0.310 [0.281, 0.343]``."""
     return f"{number(score.mean, table)} {interval(score, table)}".rstrip()
+
+
+def difference(less: Difference) -> str:
+    """``-0.093 [-0.117, -0.061]``."""
+    bounds = "" if less.low is None or less.high is None else f" [{less.low:+.3f}, {less.high:+.3f}]"
+    return f"{less.mean:+.3f}{bounds}"
 
 
 def ours(cell: Cell, table: ResultTable) -> str:

@@ -7,17 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from himatch.divergences import Summary
+from himatch.divergences import Difference, Summary
 from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.captions import data_used
+from himatch.reproduce.report.differences import Verdict, compare, decide, row_difference
 from himatch.reproduce.report.rows import RowKey, main_budget
 from himatch.reproduce.report.table import MIXTURE, Cell, ResultRow, ResultTable
 from himatch.reproduce.results import JobResult
 from himatch.reproduce.specification import Specification, display_name, qualified
 from himatch.reproduce.suite import AVERAGE
 from himatch.reproduce.suites import TABLES
-
-Verdict = Literal["holds", "holds within noise", "does not hold", "not run", "information"]
 
 
 class Side(NamedTuple):
@@ -36,6 +35,8 @@ class Finding:
     ours: Side | None = None
     other: Side | None = None
     remark: str = ""
+    difference: str = ""
+    """Ours less the other's, target by target; only rows that were run have it."""
 
     def __str__(self) -> str:
         return f"{self.verdict} ({self.remark})" if self.remark else self.verdict
@@ -49,16 +50,17 @@ class ClaimedRow:
     conditioning: str = "nominal"
     budget: str | None = None
     steps: int | None = None
-    sampled: bool = False
+    policy: str = "paper"
 
     def key(self, budget: str) -> RowKey:
         """Where the row is found in a report about this budget."""
-        return RowKey(self.method, self.conditioning, self.budget or budget, self.steps, self.sampled)
+        return RowKey(self.method, self.conditioning, self.budget or budget, self.steps, self.policy)
 
     @property
     def missing_name(self) -> str:
         """How it is called where it was not run."""
-        return qualified(display_name(self.method), self.conditioning, self.budget, self.steps, self.sampled)
+        policy = None if self.policy == "paper" else self.policy
+        return qualified(display_name(self.method), policy, self.conditioning, self.budget, self.steps)
 
 
 class Found(NamedTuple):
@@ -100,26 +102,33 @@ class Claim:
         if gaps:
             return Finding(self.text, "not run", remark=_missing(gaps))
         (row, cell, score), *rivals = [cells for cells in found if isinstance(cells, Found)]
+        apart = ""
         if self.against == "methods":
-            rival = _strongest(score, rivals, self.factor)
+            column = next(column for column in table.columns if column.key == self.column)
+            differences = [row_difference(table, column, row, rival.row, self.factor) for rival in rivals]
+            pairs = [(rival, less) for rival, less in zip(rivals, differences, strict=True) if less is not None]
+            if len(pairs) < len(rivals):
+                return Finding(self.text, "not run", remark="not on the same targets")
+            rival, less = _deciding(pairs)
             name, other, lasted = rival.row.name, rival.score, _played(rival.cell)
+            verdict, remark = decide(less, at_most=self.factor != 1)
+            apart = wording.difference(less)
         else:
             lasted = ""
             name, given = _given(table, cell, self.against)
             if given is None:
                 return Finding(self.text, "not run", remark=f"{name} has no figure for these tasks")
             other = given
-        at_most = self.against != "methods" or self.factor != 1
-        verdict, remark = compare(score, other, self.factor, at_most=at_most)
+            verdict, remark = compare(score, other, self.factor, at_most=True)
         scaled = "" if self.factor == 1 else f"; {wording.TIMES}{self.factor:g} is {self.factor * other.mean:.3f}"
         sides = (
             Side(row.name, wording.with_interval(score, table) + _played(cell)),
             Side(name + scaled, wording.with_interval(other, table) + lasted),
         )
         if self.informs:
-            return Finding(self.text, "information", *sides, f"{wording.TIMES}{score.mean / other.mean:.2f}")
+            return Finding(self.text, "information", *sides, f"{wording.TIMES}{score.mean / other.mean:.2f}", apart)
         remarks = (remark, _middle(score, other, table) if self.factor == 1 else "")
-        return Finding(self.text, verdict, *sides, "; ".join(filter(None, remarks)))
+        return Finding(self.text, verdict, *sides, "; ".join(filter(None, remarks)), apart)
 
 
 @dataclass(frozen=True)
@@ -157,19 +166,6 @@ def counted(findings: Iterable[Finding]) -> str:
 def budget_of(tables: Sequence[ResultTable]) -> str:
     """The budget that claims are about where they name none."""
     return main_budget(row.key.budget for table in tables for row in table.rows if row.key is not None)
-
-
-def compare(ours: Summary, other: Summary, factor: float = 1.0, *, at_most: bool = False) -> tuple[Verdict, str]:
-    """Whether ours lies below the other's (times ``factor``), and by more than both intervals; and a remark."""
-    low, high = ours.interval
-    other_low, other_high = (factor * bound for bound in other.interval)
-    limit = factor * other.mean
-    right = ours.mean <= limit if at_most else ours.mean < limit
-    one_seed = ours.is_one_seed or other.is_one_seed
-    remark = "one seed: noise unknown" if one_seed else ""
-    if right:
-        return ("holds" if high < other_low and not one_seed else "holds within noise"), remark
-    return "does not hold", remark or ("" if low > other_high else "within noise")
 
 
 def _middle(ours: Summary, other: Summary, table: ResultTable) -> str:
@@ -217,12 +213,12 @@ def _missing(gaps: Sequence[Gap]) -> str:
     return "; ".join(parts)
 
 
-def _strongest(score: Summary, rivals: Sequence[Found], factor: float) -> Found:
-    """The rival that decides: the lowest mean if that is below ours, else the interval that comes nearest."""
-    lowest = min(rivals, key=lambda rival: rival.score.mean)
-    if factor * lowest.score.mean <= score.mean:
+def _deciding(pairs: Sequence[tuple[Found, Difference]]) -> tuple[Found, Difference]:
+    """The rival that decides: the lowest mean if that is below ours, else the interval that comes nearest to it."""
+    lowest = max(pairs, key=lambda pair: pair[1].mean)
+    if lowest[1].mean >= 0:
         return lowest
-    return min(rivals, key=lambda rival: (rival.score.interval[0], rival.score.mean))
+    return max(pairs, key=lambda pair: (pair[1].mean if pair[1].high is None else pair[1].high, pair[1].mean))
 
 
 def _given(table: ResultTable, cell: Cell, against: str) -> tuple[str, Summary | None]:

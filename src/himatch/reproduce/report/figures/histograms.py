@@ -106,7 +106,8 @@ def _overlay(target: TargetScore, methods: Sequence[ResultRow], task: str) -> Hi
 
 
 def _wrapped(name: str) -> str:
-    return name.replace(" (", "\n(").replace(", planned", "\nplanned").replace(", remaining", "\nremaining")
+    parts = name.replace(" (", "\n(").replace(", planned", "\nplanned").replace(", remaining", "\nremaining")
+    return "\n".join(fill(part, 24) for part in parts.splitlines())
 
 
 def _feature(table: ResultTable) -> str:

@@ -1,0 +1,23 @@
+"""Whose policy a method is trained as: the paper's, or himatch's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from himatch.methods import Method
+from himatch.training import configure
+
+PolicyName = Literal["paper", "himatch"]
+POLICIES: Mapping[PolicyName, Mapping[str, Any]] = {"paper": {"head": "tanh", "members": 1}, "himatch": {}}
+"""What each changes in a preset.
+
+The paper's policy is one deterministic network, trained by squared error, whatever the preset has; himatch's is the
+preset as it is. Both have their last weights.
+"""
+
+
+def has_papers_policy(preset: str, method: type[Method]) -> bool:
+    """Whether a preset has the paper's policy already, so that there is no other to run."""
+    model, _ = configure(preset, method)
+    return all(getattr(model, name) == value for name, value in POLICIES["paper"].items())
