@@ -132,7 +132,10 @@ def test_finished_jobs_are_not_done_again_and_new_suites_use_the_model(tiny: Non
     before = {path: path.stat().st_mtime_ns for path in files}
     run_benchmark(["xvel", "synthetic"], tmp_path, chosen, quiet=True)
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert {result.suite for result in read_results([tmp_path])} == {"xvel", "synthetic"}
+    found = read_results([tmp_path])
+    assert {result.suite for result in found} == {"xvel", "synthetic"}
+    trained_as = {(facts["head"], facts["members"]) for facts in (result.provenance["training"] for result in found)}
+    assert trained_as == {("tanh", 1)}  # the paper's policy, whatever the preset has
 
 
 def test_a_model_of_other_settings_or_other_data_is_not_used(tiny: None, cache: str, tmp_path: Path) -> None:
@@ -217,8 +220,9 @@ def test_failures_are_shown_word_for_word() -> None:
     ]
 
 
+@pytest.mark.usefixtures("selecting")
 def test_another_head(tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("GROUP", 1), ("ROLLOUTS", 1), ("TEMPERATURES", (0.5, 1.0))):
+    for name, value in (("GROUP", 1), ("ROLLOUTS", 1), ("FEWEST", 1), ("TEMPERATURES", (0.5, 1.0))):
         monkeypatch.setattr(temperature, name, value)
     chosen = options(cache, tasks=("hopper",), methods=("dt", "meta-bc"), head="gaussian")
     assert all(outcome.failure is None for outcome in run_benchmark(["xvel"], tmp_path, chosen, quiet=True))
@@ -230,6 +234,7 @@ def test_another_head(tiny: None, cache: str, tmp_path: Path, monkeypatch: pytes
         assert facts["tried"][f"{facts['temperature']:g}"] == min(facts["tried"].values())
 
 
+@pytest.mark.usefixtures("selecting")
 def test_the_temperature_is_chosen_alike_in_whatever_order_suites_are_named(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +246,7 @@ def test_the_temperature_is_chosen_alike_in_whatever_order_suites_are_named(
     assert by == {"x_velocity"}
 
 
+@pytest.mark.usefixtures("selecting")
 def test_each_method_has_the_temperature_that_suits_it(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
