@@ -41,7 +41,7 @@ def measure(name: str, method: hm.CDT, split: hm.Split, steps: int) -> None:
     drawn = hm.random_split(split.train, count / len(split.train), seed=0).held_out
     validation = sorted(drawn, key=lambda t: t.total_reward)
     with tempfile.TemporaryDirectory() as folder:
-        policy = hm.train(method, split, out=Path(folder) / "run", preset="cpu", steps=steps, quiet=True)
+        policy = hm.train(method, split, out=Path(folder) / "run", preset="cpu", head="tanh", steps=steps, quiet=True)
         best = min(row["validation"] for row in policy.run.folder.metrics(0))
         rise = policy.action_error(validation, validation[::-1]) / policy.action_error(validation) - 1
     print(f"{name}: validation error {best:.4f}, swap {rise[0]:+.0%}", flush=True)

@@ -53,6 +53,7 @@ def main() -> None:
                     steps=steps,
                     seeds=arguments.seeds,
                     quiet=True,
+                    temperature=0.0,  # nor does how it acts
                 )
                 shown = codes_of(policy, [data[i] for i in split.train_index], split.train_index >= len(data) // 2)
                 queried = codes_of(policy, list(split.held_out), split.held_out_index >= len(data) // 2)

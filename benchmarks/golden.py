@@ -186,7 +186,8 @@ def table_items(table: Any) -> Items:
 # -- training -------------------------------------------------------------------------------------------------------
 
 STEPS, HASHED = 20, 3  # losses, and hashed batches, of every stage
-SMALL = {"preset": "cpu", "steps": STEPS, "batch_size": 16, "layers": 2, "width": 16, "seed": 3, "seeds": 2}
+SIZE = {"preset": "cpu", "batch_size": 16, "layers": 2, "width": 16, "head": "tanh"}
+SMALL = {**SIZE, "steps": STEPS, "seed": 3, "seeds": 2}
 LEARNED = {"m": 2, "target_window": 4, "look_ahead": 3}
 TASKS = {"m": 3, "encoder": (16, 16), "tasks": 3, "context_steps": 4}
 MODES = ("unsupervised", "joint", "frozen")

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 import himatch as hm
+from himatch.training import configure
 from himatch.training.update import Update
 
 OBSERVATION, ACTION = 17, 6  # HalfCheetah's sizes
@@ -44,7 +45,9 @@ def random_policy(
         "lengths": np.full(episodes, 1000),
     }
     data, out = hm.load_dataset(arrays, "halfcheetah"), folder / f"{method.name}-{preset}"
-    hm.train(method, data, out=out, preset=preset, steps=1, device="cpu", quiet=True)
+    stochastic = configure(preset, method)[0].head != "tanh"
+    temperature = 1.0 if stochastic else None  # given, so that no rollouts select it
+    hm.train(method, data, out=out, preset=preset, steps=1, temperature=temperature, device="cpu", quiet=True)
     return hm.load(out, device=device), data[0]
 
 

@@ -81,7 +81,15 @@ def batch_to_gradient(folder: Path) -> Callable[[], Any]:
         lengths=data.lengths,
     )
     return lambda: hm.train(
-        hm.CDT("x_velocity"), source, task="hopper", out=folder / "run", preset="cpu", steps=1, device="cpu", quiet=True
+        hm.CDT("x_velocity"),
+        source,
+        task="hopper",
+        out=folder / "run",
+        preset="cpu",
+        steps=1,
+        device="cpu",
+        quiet=True,
+        temperature=0.0,
     )
 
 

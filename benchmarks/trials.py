@@ -165,7 +165,7 @@ def trials() -> dict[str, Trial]:
     small = ONE.with_(tokens="states", schedule="linear", batch_size=128, steps=9_000, acts=("last", "last x4"))
     gaussian = small.with_(head="squashed", steps=12_000, acts=several)
     found |= {  # with --preset cpu, at about the same time on two cores
-        "cpu": Trial("cdt", acts=("best", "last", "last x4")),
+        "cpu": Trial("cdt", acts=("last", "selected")),
         "cpu before": ONE.with_(steps=6_000, batch_size=128),
         "cpu states": small.with_(steps=12_000),
         "cpu states 9k": small.with_(activation="gelu", heads=4),

@@ -16,10 +16,12 @@ from hypothesis import HealthCheck, settings
 from random_episodes import episode
 
 import himatch as hm
+from himatch import api
 from himatch.cli import main
 from himatch.evaluation import sensitivity
 from himatch.experts.expert import Expert, write_family
 from himatch.experts.networks import Actor, NetworkDims
+from himatch.rehearsal.temperature import select_temperature
 from himatch.rollout import scoring
 from himatch.viz import losses
 
@@ -38,9 +40,19 @@ def unpainted(figure: object, path: Path) -> Path:
     return path
 
 
-# The end of a training takes longer than a few steps. So its curves are plotted but not drawn, and few episodes are
-# scored, unless a test is about that.
-QUICK = {(losses, "save"): unpainted, (scoring, "OTHERS"): 1, (sensitivity, "SCORED"): 4}
+def mean_action(*_: object, **__: object) -> dict[str, object]:
+    """In place of rollouts that select a temperature."""
+    return {"value": 0.0, "tried": {}, "rule": "not selected in tests"}
+
+
+# The end of a training takes longer than a few steps. So its curves are plotted but not drawn, few episodes are scored,
+# and the mean action is the policy's, unless a test is about that.
+QUICK = {
+    (losses, "save"): unpainted,
+    (scoring, "OTHERS"): 1,
+    (sensitivity, "SCORED"): 4,
+    (api, "select_temperature"): mean_action,
+}
 WHOLE = {(module, name): getattr(module, name) for module, name in QUICK}
 
 
@@ -55,9 +67,15 @@ def quick_ends() -> Iterator[None]:
 
 @pytest.fixture
 def whole_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trainings end as they do for a user: the losses are drawn, and all episodes scored that should be."""
+    """Trainings end as for a user: losses drawn, all episodes scored that should be, a temperature selected."""
     for (module, name), value in WHOLE.items():
         monkeypatch.setattr(module, name, value)
+
+
+@pytest.fixture
+def selecting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trainings select the temperature of stochastic policies by rollouts."""
+    monkeypatch.setattr(api, "select_temperature", select_temperature)
 
 
 @pytest.fixture(autouse=True)

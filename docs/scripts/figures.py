@@ -126,7 +126,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         data = hm.make_dataset("cheetah-vel", Path(place) / "cheetah-v0", episodes=155)
         split = hm.paper_split(data)
-        policy = hm.train(hm.CDT("x_velocity"), split, preset="cpu", steps=1500, out=Path(place) / "run")
+        policy = hm.train(hm.CDT("x_velocity"), split, preset="cpu", head="tanh", steps=1500, out=Path(place) / "run")
         names = ("nominal", "remaining", "planned")
         results = {name: policy.match(TWO_MODES, episodes=5, conditioning=name) for name in names}
         print({name: round(result.w1, 3) for name, result in results.items()}, "sha256", data.content_hash[:16])

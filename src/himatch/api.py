@@ -85,7 +85,7 @@ def train(
         its bins (``keep``, the default), or fitted on the new data (``refit``).
     temperature
         Of a stochastic policy. By default rollouts on training episodes select it, where the task has an environment;
-        ``threads`` simulate them, 0 means all.
+        else one network acts by its mean action, as with 0. ``threads`` simulate them, 0 means all.
     """
     plan = make_plan(
         method,
@@ -148,6 +148,8 @@ def _keep_temperature(policy: Policy, plan: Plan, given: float | None, threads: 
     if given is not None:
         found = {"value": given, "rule": "given"}
     elif found is None or found["steps"] != steps:
+        if policy.run.env_id is None and policy.temperature == 0.0:
+            return  # the mean action, and nothing to try others in
         try:
             with progress_bar("temperature", 1, quiet=quiet) as bar:
                 began = time.perf_counter()

@@ -30,8 +30,6 @@ from himatch.runs.run import Run
 from himatch.targets import Target, TargetLike
 from himatch.types import Trajectory
 
-TEMPERATURE = 0.85
-
 
 def load(run: str | Path, *, weights: Weights = "last", device: str | torch.device = "cpu") -> Policy:
     """Load all seeds of a run: the last weights, as in the paper, or those of the lowest validation loss (``best``).
@@ -54,14 +52,13 @@ class Policy(OfRun):
     """K seeds of one method. Results are per seed, in the order of ``seeds``.
 
     ``temperature`` is for Gaussian heads: the part of the learned standard deviation that actions are sampled with,
-    from 0, the mean action, to 1. It is what training selected on training episodes; where it could not simulate, a
-    little less than 1, since a network's spread includes its own errors. Controllers keep the temperature that they
-    were made with.
+    from 0, the mean action, to 1. It is what training selected on training episodes; where it could not simulate, 0 for
+    one network and 0.85 for an ensemble. Controllers keep the temperature that they were made with.
     """
 
     def __init__(self, run: Run, agent: Agent) -> None:
         self.run, self.agent = run, agent.eval()
-        self.temperature = TEMPERATURE if run.temperature is None else run.temperature
+        self.temperature = run.temperature
         self.weights: Weights = "last"
 
     # -- what it is ---------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("match")
     data = hm.make_dataset("hopper-medium-expert", folder / "hopper-v0", episodes=16, quiet=True)
     settings = {"preset": "cpu", "steps": 3, "seeds": 2, "quiet": True}
-    hm.train(hm.CDT("x_velocity"), hm.paper_split(data), out=folder / "run", **settings)  # type: ignore[arg-type]
+    hm.train(hm.CDT("x_velocity"), hm.paper_split(data), out=folder / "run", head="tanh", **settings)  # type: ignore[arg-type]
     hm.train(hm.BDT(), hm.paper_split(data), out=folder / "bdt", **settings)  # type: ignore[arg-type]
     return folder
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -97,8 +99,9 @@ def test_a_statistic_that_moves_only_far_away_keeps_a_scale() -> None:
 def test_a_warning_of_deaf_policies_names_the_reading_first(
     dirty: hm.TrajectoryDataset, tmp_path: pytest.TempPathFactory
 ) -> None:
+    settings: dict[str, Any] = {"steps": 2, "width": 16, "tokens": "pairs", "head": "tanh", "quiet": True}
     with pytest.warns(HimatchWarning) as caught:
-        hm.train(hm.CDT("obs[0]"), dirty, out=f"{tmp_path}/run", steps=2, width=16, tokens="pairs", quiet=True)
+        hm.train(hm.CDT("obs[0]"), dirty, out=f"{tmp_path}/run", **settings)
     (said,) = [str(one.message) for one in caught if "IGNORES ITS CONDITIONING" in str(one.message)]
     assert "(1) obs[0] has 1 extreme value, such as 9999, the others lie between -0." in said
     assert "--drop-extremes" in said

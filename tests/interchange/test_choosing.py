@@ -17,9 +17,10 @@ from untrained import fallen_hoppers
 import himatch as hm
 from himatch.errors import HimatchError
 from himatch.evaluation import match as matching
+from himatch.interchange import choice as choosing
 from himatch.interchange.bundle import bundle
 from himatch.interchange.card import _facts
-from himatch.interchange.choice import choose_seed, training_targets
+from himatch.interchange.choice import Choice, choose_seed, training_targets
 from himatch.models import find_model
 from himatch.rehearsal import temperature
 from himatch.rehearsal.temperature import some_episodes, training_scores
@@ -29,7 +30,15 @@ from himatch.simulation import Simulator
 from himatch.statistics.aggregators import Histogram
 from himatch.statistics.information import InformationStatistic
 
-SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "seeds": 3, "quiet": True}
+SMALL: dict[str, Any] = {
+    "preset": "cpu",
+    "head": "tanh",
+    "steps": 2,
+    "width": 16,
+    "layers": 1,
+    "seeds": 3,
+    "quiet": True,
+}
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +89,7 @@ def test_a_seed_that_falls_over_loses(tmp_path: Path, monkeypatch: pytest.Monkey
     shaken = {name: w.float() + 0.3 * torch.randn(w.shape, generator=generator) for name, w in good.items()}
     folder.write_weights(4, "last", shaken)
     monkeypatch.setattr(temperature, "GROUP", 1)
-    monkeypatch.setattr(temperature, "ROLLOUTS", 1)
+    monkeypatch.setattr(choosing, "ROLLOUTS", 1)
     choice = choose_seed(hm.load(run))
     assert (choice.seed, choice.rule) == (known, "mean charged W1 to 3 training episodes, 1 rollouts each")
     assert choice.scores[known] < 0.5 < choice.scores[4]
@@ -89,7 +98,7 @@ def test_a_seed_that_falls_over_loses(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_temperature_at_which_it_falls_loses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pretrained policy with a Gaussian head: far too much noise and it stays where it began."""
     monkeypatch.setattr(temperature, "GROUP", 1)
-    monkeypatch.setattr(temperature, "ROLLOUTS", 1)
+    monkeypatch.setattr(choosing, "ROLLOUTS", 1)
     monkeypatch.setattr(temperature, "TEMPERATURES", (20.0, 0.7))
     policy = hm.load("halfcheetah-cdt")
     before = policy.temperature
@@ -111,7 +120,7 @@ def test_scores_on_training_episodes_start_elsewhere_than_evaluation(
     monkeypatch.setattr(matching, "roll_out", watched)
     policy = hm.load(trained / "cdt").only(0)
     target = training_targets(policy.reference())[0]
-    training_scores(policy, [target])
+    training_scores(policy, [target], rollouts=5)
     chosen_by = set(starts)
     starts.clear()
     policy.match(target, episodes=50)
@@ -173,6 +182,15 @@ def test_methods_that_imitate_are_judged_by_their_loss(trained: Path, run: Run, 
     with pytest.raises(HimatchError, match=r"bdt holds no losses of seed 2.*name a seed \(--seed\)"):
         bundle(copy, tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_the_only_seed_of_a_method_that_imitates(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """It keeps the temperature that its training selected; no loss has a say."""
+    settings = SMALL | {"seeds": 1, "head": "gaussian", "temperature": 0.5}
+    policy = hm.train(hm.BDT(), hm.paper_split(data), out=tmp_path / "run", **settings)
+    (tmp_path / "run" / "seed-0" / "metrics.jsonl").unlink()
+    assert choose_seed(policy) == Choice(0, "the only one", {})
+    assert bundle(tmp_path / "run", tmp_path / "out", episodes=1).temperature == 0.5
 
 
 def test_no_training_episodes_to_choose_by(trained: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,21 @@ from random_episodes import episode
 
 import himatch as hm
 from himatch import api
+from himatch.cli.train import show_temperature
+from himatch.interchange import choice
+from himatch.interchange.choice import choose_seed
 from himatch.rehearsal import temperature
 
 TINY: dict[str, Any] = {"context": 3, "layers": 1, "width": 16, "batch_size": 8, "steps": 12, "preset": "cpu"}
 GAUSSIAN: dict[str, Any] = {**TINY, "head": "gaussian", "quiet": True}
 
 
+pytestmark = pytest.mark.usefixtures("selecting")
+
+
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("GROUP", 1), ("ROLLOUTS", 1), ("TEMPERATURES", (0.0, 0.5, 1.0))):
+    for name, value in (("GROUP", 1), ("ROLLOUTS", 1), ("FEWEST", 1), ("TEMPERATURES", (0.0, 0.5, 1.0))):
         monkeypatch.setattr(temperature, name, value)
 
 
@@ -38,10 +45,30 @@ def test_training_selects_the_one_that_matches_best(
     found = stored(tmp_path / "run")
     assert sorted(found["tried"]) == ["0", "0.5", "1"]
     assert found["tried"][f"{found['value']:g}"] == min(found["tried"].values())
-    assert found["rule"] == "x_velocity, mean charged W1 to 3 training episodes, 1 rollouts each"
+    assert found["rule"] == "x_velocity, mean charged W1 to 3 training episodes, 1 rollouts each of every seed"
     assert policy.temperature == hm.load(tmp_path / "run").temperature == found["value"]
-    said = f"acts         by sampling at temperature {found['value']:g} (selected on training episodes)"
-    assert said in str(policy.show())
+    how = f"by sampling at temperature {found['value']:g}" if found["value"] else "by its mean action, temperature 0"
+    assert f"acts         {how} (selected on training episodes)" in str(policy.show())
+
+
+@pytest.mark.parametrize(("seeds", "rollouts"), [(1, 5), (2, 3), (3, 2), (4, 2), (8, 2)])
+def test_seeds_share_the_rollouts(
+    seeds: int, rollouts: int, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One temperature for all seeds takes about as many rollouts however many there are; choosing a seed does not."""
+    asked: list[int] = []
+
+    def scores(policy: hm.Policy, *_: Any, rollouts: int, **__: Any) -> dict[float, list[float]]:
+        asked.append(rollouts)
+        return {0.5: [1.0] * len(policy.seeds)}
+
+    monkeypatch.setattr(temperature, "training_scores", scores)
+    monkeypatch.setattr(choice, "training_scores", scores)
+    policy = hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", seeds=seeds, **{**GAUSSIAN, "steps": 1})
+    how = f"{rollouts} rollouts each{' of every seed' if seeds > 1 else ''}"
+    assert stored(tmp_path / "run")["rule"].endswith(f"training episodes, {how}")
+    assert "training episodes, 5 rollouts each, at temperature 0.5" in choose_seed(policy).rule
+    assert asked == [rollouts, 5]
 
 
 def test_it_is_selected_once_for_the_same_weights(
@@ -96,16 +123,39 @@ def test_impossible_ones_are_refused_before_training(
 
 def test_a_deterministic_policy_has_none(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     with pytest.raises(hm.HimatchError, match="deterministic policy has no temperature"):
-        hm.train(hm.DT(), hopper, out=tmp_path / "run", quiet=True, temperature=0.5, **TINY)
-    policy = hm.train(hm.DT(), hopper, out=tmp_path / "run", quiet=True, members=2, **TINY)
+        hm.train(hm.DT(), hopper, out=tmp_path / "run", temperature=0.5, **{**GAUSSIAN, "head": "tanh"})
+    policy = hm.train(hm.DT(), hopper, out=tmp_path / "run", members=2, **{**GAUSSIAN, "head": "tanh"})
     assert "acts         deterministically, 2 networks as one" in str(policy.show())
     assert "temperature" not in json.loads((tmp_path / "run" / "scores.json").read_text())
 
 
-def test_without_an_environment_it_stays(tmp_path: Path) -> None:
+def test_without_an_environment_nothing_is_selected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One network acts by its mean action, an ensemble by samples."""
     rng = np.random.default_rng(0)
     task = hm.Task("arm", horizon=40, features={"height": 0})
     data = hm.load_dataset([episode(rng, 20, level=i / 5) for i in range(20)], task)
+    policy = hm.train(hm.CDT("height"), data, out=tmp_path / "one", **GAUSSIAN)
+    assert policy.temperature == hm.load(tmp_path / "one").temperature == 0.0
+    assert "acts         by its mean action, temperature 0\n" in str(policy.show())
+    assert "temperature" not in json.loads((tmp_path / "one" / "scores.json").read_text())
+    capsys.readouterr()
+    show_temperature(policy)
+    said = "temperature of sampled actions: 0 (nothing was simulated to select another)\n"
+    assert capsys.readouterr().out == said
     with pytest.warns(hm.HimatchWarning, match=r"temperature of sampled actions stays 0\.85, nothing was simulated"):
-        policy = hm.train(hm.CDT("height"), data, out=tmp_path / "run", **GAUSSIAN)
+        policy = hm.train(hm.CDT("height"), data, out=tmp_path / "two", members=2, **GAUSSIAN)
     assert policy.temperature == 0.85
+    assert "acts         by sampling at temperature 0.85, 2 networks as one" in str(policy.show())
+
+
+def test_an_environment_of_another_shape_is_noted(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    data = hm.load_dataset(
+        [episode(rng, 20, level=i / 5) for i in range(20)],
+        replace(hm.get_task("hopper"), name="hop", env_id="HalfCheetah-v5"),
+    )
+    with pytest.warns(
+        hm.HimatchWarning, match="temperature of sampled actions stays 0, nothing was simulated: the env"
+    ):
+        policy = hm.train(hm.CDT("x_velocity"), data, out=tmp_path / "run", **GAUSSIAN)
+    assert policy.temperature == 0.0

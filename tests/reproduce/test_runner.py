@@ -69,9 +69,9 @@ def options(cache: str, budget: str = "smoke", **settings: object) -> Options:
 
 
 @pytest.fixture
-def few_rehearsals(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_rehearsals(selecting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rollouts that select a temperature in a second."""
-    for name, value in (("GROUP", 1), ("ROLLOUTS", 1), ("TEMPERATURES", (0.5, 1.0))):
+    for name, value in (("GROUP", 1), ("ROLLOUTS", 1), ("FEWEST", 1), ("TEMPERATURES", (0.5, 1.0))):
         monkeypatch.setattr(temperature, name, value)
 
 
@@ -140,7 +140,10 @@ def test_finished_jobs_are_not_done_again_and_new_suites_use_the_model(tiny: Non
     before = {path: path.stat().st_mtime_ns for path in files}
     run_benchmark(["xvel", "synthetic"], tmp_path, chosen, quiet=True)
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert {result.suite for result in read_results([tmp_path])} == {"xvel", "synthetic"}
+    found = read_results([tmp_path])
+    assert {result.suite for result in found} == {"xvel", "synthetic"}
+    trained_as = {(facts["head"], facts["members"]) for facts in (result.provenance["training"] for result in found)}
+    assert trained_as == {("tanh", 1)}  # the paper's policy, whatever the preset has
 
 
 def test_a_model_of_other_settings_or_other_data_is_not_used(tiny: None, cache: str, tmp_path: Path) -> None:
@@ -267,6 +270,7 @@ def test_a_folder_of_another_head_is_left_alone(tiny: None, cache: str, tmp_path
         run_benchmark(["xvel"], tmp_path, chosen, quiet=True)
 
 
+@pytest.mark.usefixtures("selecting")
 def test_the_temperature_is_chosen_alike_in_whatever_order_suites_are_named(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,6 +282,7 @@ def test_the_temperature_is_chosen_alike_in_whatever_order_suites_are_named(
     assert by == {"x_velocity"}
 
 
+@pytest.mark.usefixtures("selecting")
 def test_each_method_has_the_temperature_that_suits_it(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

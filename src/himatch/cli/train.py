@@ -143,8 +143,10 @@ def show_scores(policy: Policy) -> None:
 
 def show_temperature(policy: Policy) -> None:
     """What a stochastic policy samples with, and why."""
+    if not policy.agent.policy.stochastic:
+        return
     selected = (policy.run.scores or {}).get("temperature")
     if selected is None:
-        return
+        selected = {"value": policy.temperature, "rule": "nothing was simulated to select another"}
     tried = ", ".join(f"{score:.3g} at {temperature}" for temperature, score in selected.get("tried", {}).items())
     print(f"temperature of sampled actions: {selected['value']:g} ({selected['rule']}{tried and f': {tried}'})")

@@ -12,7 +12,7 @@ import numpy as np
 from himatch._runtime.files import entry
 from himatch.errors import HimatchError
 from himatch.policy import Policy
-from himatch.rehearsal.temperature import Progress, best_temperature, rule, some_episodes, training_scores
+from himatch.rehearsal.temperature import ROLLOUTS, Progress, best_temperature, rule, some_episodes, training_scores
 from himatch.targets import EpisodeReference, Samples
 
 
@@ -36,7 +36,7 @@ def choose_seed(policy: Policy, feature: str | None = None, progress: Progress |
     judged by their loss.
     """
     stochastic = policy.agent.policy.stochastic
-    if len(policy.seeds) == 1 and not stochastic:
+    if len(policy.seeds) == 1 and (policy.method.imitates or not stochastic):
         return Choice(policy.seeds[0], "the only one", {})
     if policy.method.imitates:
         return _by_loss(policy)
@@ -46,12 +46,13 @@ def choose_seed(policy: Policy, feature: str | None = None, progress: Progress |
             f"{policy.folder} holds no training episodes to choose one of its seeds by; name it (--seed)"
         )
     targets = training_targets(reference)
-    scores = training_scores(policy, targets, feature, progress=progress)
+    how = rule(targets, ROLLOUTS)  # of every seed: each is judged by itself
+    scores = training_scores(policy, targets, feature, rollouts=ROLLOUTS, progress=progress)
     if not stochastic:
-        return _lowest(policy, rule(targets), scores[policy.temperature])
+        return _lowest(policy, how, scores[policy.temperature])
     best = best_temperature(scores)
     means = ", ".join(f"{temperature:g}: {np.mean(row):.4g}" for temperature, row in scores.items())
-    said = f"{rule(targets)}, at temperature {best:g}, the best of {means}"
+    said = f"{how}, at temperature {best:g}, the best of {means}"
     return replace(_lowest(policy, said, scores[best]), temperature=best)
 
 

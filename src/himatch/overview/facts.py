@@ -78,11 +78,10 @@ def _acts(run: Run) -> str:
     networks = "" if model.members == 1 else f", {model.members} networks as one"
     if model.head == "tanh":
         return f"deterministically{networks}"
-    if run.temperature is None:
-        return f"by sampling{networks}"
     tried = ((run.scores or {}).get("temperature") or {}).get("tried")
     chosen = " (selected on training episodes)" if tried or "bundled" in run.description else ""
-    return f"by sampling at temperature {run.temperature:g}{chosen}{networks}"
+    how = f"by sampling at temperature {run.temperature:g}" if run.temperature else "by its mean action, temperature 0"
+    return f"{how}{chosen}{networks}"
 
 
 def covered(reference: EpisodeReference) -> list[Covered]:

@@ -74,9 +74,18 @@ def _stages(out: Path, episodes: int, seed: int, preset: str, steps: int | None)
 def _train(split: Split, out: Path, preset: str, steps: int | None) -> dict[str, Policy]:
     """A BC, which has no conditioning, a CDT, which is conditioned on the distribution, and a pretrained one."""
     usual: Mapping[str, int] = STEPS if preset == "cpu" else {}
+    # No temperature makes a BC follow a target: its mean action, without rollouts that select one.
     bc, cdt = (
-        train(method, split, out=out / method.name, preset=preset, resume=True, steps=steps or usual.get(method.name))
-        for method in (BC(), CDT("x_velocity"))
+        train(
+            method,
+            split,
+            out=out / method.name,
+            preset=preset,
+            resume=True,
+            steps=steps or usual.get(method.name),
+            temperature=temperature,
+        )
+        for method, temperature in ((BC(), 0.0), (CDT("x_velocity"), None))
     )
     return {"BC": bc, "CDT": cdt, "pretrained CDT": load(PRETRAINED)}
 

@@ -5,6 +5,7 @@ Held-out ones have no say, so that they still judge it.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,7 +19,8 @@ from himatch.targets import Demonstration, EpisodeReference, Target
 from himatch.types import Trajectory
 
 GROUP = 5  # episodes each: the best, those in the middle, and some spread over all
-ROLLOUTS = 5  # of every seed for each of these episodes
+ROLLOUTS = 5  # for each of these episodes: of every seed that is judged by itself, else of all seeds together
+FEWEST = 2  # of every seed, however many there are
 START = 1  # other initial states than those of the evaluation that follows
 TEMPERATURES = (0.0, 0.5, 0.7, 0.85, 1.0)  # the spread that a network learns holds its own errors, too
 
@@ -36,9 +38,11 @@ def select_temperature(
     targets = [Demonstration(episodes[i], f"training episode {i}") for i in chosen]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HimatchWarning)  # of episodes that end early, of a policy that ignores its z
-        scores = training_scores(policy, targets, threads=threads, progress=progress)
+        rollouts = max(FEWEST, math.ceil(ROLLOUTS / len(policy.seeds)))  # all seeds have a part in one mean
+        scores = training_scores(policy, targets, rollouts=rollouts, threads=threads, progress=progress)
     tried = {f"{temperature:g}": round(float(np.mean(row)), 6) for temperature, row in scores.items()}
-    return {"value": best_temperature(scores), "tried": tried, "rule": f"{policy.feature}, {rule(targets)}"}
+    said = f"{policy.feature}, {rule(targets, rollouts)}{' of every seed' if len(policy.seeds) > 1 else ''}"
+    return {"value": best_temperature(scores), "tried": tried, "rule": said}
 
 
 def some_episodes(reference: EpisodeReference) -> list[int]:
@@ -56,12 +60,14 @@ def training_scores(
     targets: Sequence[Target],
     feature: str | None = None,
     *,
+    rollouts: int,
     threads: int = 0,
     progress: Progress | None = None,
 ) -> dict[float, list[float]]:
     """Mean charged W1 of every seed to the targets at each temperature; without a Gaussian head there is one.
 
-    Charged: noise that topples a robot is no better for what it did until then.
+    ``rollouts`` are those of a seed for each target. Charged: noise that topples a robot is no better for what it did
+    until then.
     """
     before = policy.temperature
     tried = TEMPERATURES if policy.agent.policy.stochastic else (before,)
@@ -70,7 +76,7 @@ def training_scores(
         for number, policy.temperature in enumerate(tried):
             part = part_of(progress, number, len(tried))
             results = policy.match_all(
-                targets, episodes=ROLLOUTS, feature=feature, seed=START, threads=threads, progress=part
+                targets, episodes=rollouts, feature=feature, seed=START, threads=threads, progress=part
             )
             scores[policy.temperature] = np.mean([result.charged_per_seed for result in results], axis=0).tolist()
     finally:
@@ -78,9 +84,9 @@ def training_scores(
     return scores
 
 
-def rule(targets: Sequence[Target]) -> str:
+def rule(targets: Sequence[Target], rollouts: int) -> str:
     """What :func:`training_scores` are, in words."""
-    return f"mean charged W1 to {len(targets)} training episodes, {ROLLOUTS} rollouts each"
+    return f"mean charged W1 to {len(targets)} training episodes, {rollouts} rollouts each"
 
 
 def best_temperature(scores: dict[float, list[float]]) -> float:

@@ -24,6 +24,7 @@ from himatch.targets import Demonstration, EpisodeReference, Target, TargetLike,
 from himatch.tasks import Task
 
 PREFERRED = ("x_velocity", "reward")  # what rollouts are scored on where the method matches no feature
+ENSEMBLE_TEMPERATURE = 0.85  # where nothing was simulated to select one
 
 
 class Run:
@@ -173,12 +174,17 @@ class Run:
         self.__dict__["scores"] = scores
 
     @property
-    def temperature(self) -> float | None:
-        """Of sampled actions: what a bundle says, else what was selected after training, if any was."""
+    def temperature(self) -> float:
+        """Of sampled actions: what a bundle says, else what was selected after training.
+
+        Where nothing was, one network acts by its mean action. The spread that it learns holds its own errors, too, and
+        topples small ones; an ensemble's errors average out.
+        """
         if "temperature" in self.description:
             return float(self.description["temperature"])
-        selected = (self.scores or {}).get("temperature")
-        return None if selected is None else float(selected["value"])
+        if selected := (self.scores or {}).get("temperature"):
+            return float(selected["value"])
+        return 0.0 if ModelConfig(**self.description["model"]).members == 1 else ENSEMBLE_TEMPERATURE
 
     @property
     def groups(self) -> tuple[str, ...]:

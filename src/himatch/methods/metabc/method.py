@@ -108,6 +108,7 @@ class MetaBC(TaskMethod):
     presets: ClassVar[Mapping[str, Settings]] = {
         **TaskMethod.presets,
         "fast": {**TaskMethod.presets["fast"], "schedule": "linear", "head": "gaussian", "members": 4},
+        "cpu": {**TaskMethod.presets["cpu"], "head": "gaussian"},
     }
 
     def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
