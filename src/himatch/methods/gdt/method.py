@@ -43,10 +43,10 @@ from himatch.targets import Target
 from himatch.tasks import Task
 from himatch.types import StepRows
 
-_LEAN = {"context": 5, "dropout": 0.0, "tokens": "states"}
+_LEAN = {"context": 5, "dropout": 0.0, "tokens": "states", "head": "gaussian"}
 _QUICK = {"learning_rate": 1e-3, "schedule": "linear"}
-_ENSEMBLE = {"activation": "gelu", "heads": 4, "head": "gaussian", "members": 4}
-_SMALL = {"layers": 2, "width": 64, "head": "gaussian"}
+_LARGE = {"activation": "gelu", "heads": 4}
+_SMALL = {"layers": 2, "width": 64}
 
 Scaling = Literal["none", "standard", "histogram"]
 
@@ -55,8 +55,8 @@ Scaling = Literal["none", "standard", "histogram"]
 class SequenceMethod(Method):
     """What all methods share whose policy is a transformer over (z, s, a).
 
-    ``paper`` is Table dt_hyper; ``fast`` an ensemble of stochastic policies in about a minute of one GPU, ``cpu`` one
-    small stochastic policy in two minutes of two cores. What each choice brings is in ``docs/fidelity.md``.
+    ``paper`` is Table dt_hyper; ``fast`` a stochastic policy in a minute of one GPU, ``cpu`` a smaller one in two
+    minutes of two cores. What each choice brings is in ``docs/fidelity.md``.
     ``scaling`` is how z is scaled before the network sees it: not at all, to unit spread (statistics in feature units),
     or, for histograms of b bins, by the square root of b, so that the flat one has length one. Unscaled, a histogram is
     a short vector beside the state, and the policy learns to do without it.
@@ -64,7 +64,7 @@ class SequenceMethod(Method):
 
     presets: ClassVar[Mapping[str, Settings]] = {
         "paper": {},
-        "fast": {**_LEAN, **_QUICK, **_ENSEMBLE, "steps": 30_000, "batch_size": 256, "warmup": 500},
+        "fast": {**_LEAN, **_QUICK, **_LARGE, "steps": 15_000, "batch_size": 256, "warmup": 500},
         "cpu": {**_LEAN, **_QUICK, **_SMALL, "steps": 16_000, "batch_size": 64, "warmup": 400},
     }
     scaling: ClassVar[Scaling] = "none"

@@ -107,7 +107,7 @@ class MetaBC(TaskMethod):
     unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens", "activation")
     presets: ClassVar[Mapping[str, Settings]] = {
         **TaskMethod.presets,
-        "fast": {**TaskMethod.presets["fast"], "schedule": "linear", "head": "gaussian", "members": 4},
+        "fast": {**TaskMethod.presets["fast"], "schedule": "linear", "head": "gaussian"},
         "cpu": {**TaskMethod.presets["cpu"], "head": "gaussian"},
     }
 
