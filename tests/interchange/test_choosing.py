@@ -95,16 +95,13 @@ def test_a_seed_that_falls_over_loses(tmp_path: Path, monkeypatch: pytest.Monkey
     assert choice.scores[known] < 0.5 < choice.scores[4]
 
 
-def test_a_temperature_at_which_it_falls_loses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_temperature_at_which_it_falls_loses(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pretrained policy with a Gaussian head: far too much noise and it stays where it began."""
-    monkeypatch.setattr(temperature, "GROUP", 1)
-    monkeypatch.setattr(choosing, "ROLLOUTS", 1)
-    monkeypatch.setattr(temperature, "TEMPERATURES", (20.0, 0.7))
     policy = hm.load("halfcheetah-cdt")
-    before = policy.temperature
-    choice = choose_seed(policy)
-    assert (choice.temperature, policy.temperature) == (0.7, before)
-    assert "at temperature 0.7, the best of 20: " in choice.rule
+    before, targets = policy.temperature, training_targets(policy.reference())[:1]
+    scores = training_scores(policy, targets, (0.7, 20.0), 1)
+    assert (temperature.lowest_noise(scores), policy.temperature) == (0.7, before)
+    assert scores[20.0].shape == (1, 1)
 
 
 def test_scores_on_training_episodes_start_elsewhere_than_evaluation(
@@ -120,8 +117,11 @@ def test_scores_on_training_episodes_start_elsewhere_than_evaluation(
     monkeypatch.setattr(matching, "roll_out", watched)
     policy = hm.load(trained / "cdt").only(0)
     target = training_targets(policy.reference())[0]
-    training_scores(policy, [target], rollouts=5)
+    training_scores(policy, [target], (0.0,), 5)
+    first = set(starts)
+    training_scores(policy, [target], (0.0,), 5, start=temperature.FINAL_START)
     chosen_by = set(starts)
+    assert len(chosen_by) == 2 * len(first) == 10
     starts.clear()
     policy.match(target, episodes=50)
     assert len(starts) == 50
@@ -129,14 +129,12 @@ def test_scores_on_training_episodes_start_elsewhere_than_evaluation(
 
 
 def test_a_bundle_keeps_its_temperature(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
-    hm.train(
-        hm.CDT("x_velocity"), hm.paper_split(data), out=tmp_path / "run", **SMALL | {"seeds": 2, "head": "gaussian"}
-    )
+    settings = SMALL | {"seeds": 2, "head": "gaussian", "temperature": 0.3}
+    hm.train(hm.CDT("x_velocity"), hm.paper_split(data), out=tmp_path / "run", **settings)
     chosen = bundle(tmp_path / "run", tmp_path / "chosen", episodes=1)
-    assert chosen.temperature in temperature.TEMPERATURES
-    assert hm.load(tmp_path / "chosen").temperature == chosen.temperature
+    assert chosen.temperature == hm.load(tmp_path / "chosen").temperature == 0.3
     named = bundle(tmp_path / "run", tmp_path / "named", seed=1, episodes=1)
-    assert (named.seeds, named.temperature) == ((1,), hm.load(tmp_path / "run").temperature)
+    assert (named.seeds, named.temperature) == ((1,), 0.3)
 
 
 def test_a_bundle_says_how_its_seed_was_chosen(trained: Path, run: Run, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from himatch.cli.train import show_temperature
 from himatch.interchange import choice
 from himatch.interchange.choice import choose_seed
 from himatch.rehearsal import temperature
+from himatch.rehearsal.temperature import lowest_noise
 
 TINY: dict[str, Any] = {"context": 3, "layers": 1, "width": 16, "batch_size": 8, "steps": 12, "preset": "cpu"}
 GAUSSIAN: dict[str, Any] = {**TINY, "head": "gaussian", "quiet": True}
@@ -27,8 +28,10 @@ pytestmark = pytest.mark.usefixtures("selecting")
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("GROUP", 1), ("ROLLOUTS", 1), ("FEWEST", 1), ("TEMPERATURES", (0.0, 0.5, 1.0))):
+    for name, value in (("GROUP", 1), ("FEWEST", 1), ("TEMPERATURES", (0.0, 0.5, 1.0))):
         monkeypatch.setattr(temperature, name, value)
+    for name in ("ROLLOUTS", "FINAL_ROLLOUTS"):
+        monkeypatch.setattr(temperature, name, 1)
 
 
 def stored(run: Path) -> dict[str, Any]:
@@ -44,31 +47,81 @@ def test_training_selects_the_one_that_matches_best(
     policy = hm.train(method, hopper, out=tmp_path / "run", split="paper", seeds=2, **GAUSSIAN)
     found = stored(tmp_path / "run")
     assert sorted(found["tried"]) == ["0", "0.5", "1"]
-    assert found["tried"][f"{found['value']:g}"] == min(found["tried"].values())
-    assert found["rule"] == "x_velocity, mean charged W1 to 3 training episodes, 1 rollouts each of every seed"
+    assert found["value"] in (0.0, 0.5, 1.0)
+    assert found["rule"].startswith("x_velocity, mean charged W1 to 3 training episodes, 1 rollouts each")
+    assert found["rule"].endswith(" of every seed")
     assert policy.temperature == hm.load(tmp_path / "run").temperature == found["value"]
     how = f"by sampling at temperature {found['value']:g}" if found["value"] else "by its mean action, temperature 0"
     assert f"acts         {how} (selected on training episodes)" in str(policy.show())
 
 
-@pytest.mark.parametrize(("seeds", "rollouts"), [(1, 5), (2, 3), (3, 2), (4, 2), (8, 2)])
+@pytest.mark.parametrize(
+    ("seeds", "rollouts", "final"), [(1, 5, 20), (2, 3, 10), (3, 2, 7), (4, 2, 5), (8, 2, 3), (16, 2, 2)]
+)
 def test_seeds_share_the_rollouts(
-    seeds: int, rollouts: int, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seeds: int,
+    rollouts: int,
+    final: int,
+    hopper: hm.TrajectoryDataset,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One temperature for all seeds takes about as many rollouts however many there are; choosing a seed does not."""
-    asked: list[int] = []
+    """One temperature for all seeds takes about as many rollouts however many there are."""
+    asked: list[tuple[tuple[float, ...], int]] = []
 
-    def scores(policy: hm.Policy, *_: Any, rollouts: int, **__: Any) -> dict[float, list[float]]:
-        asked.append(rollouts)
-        return {0.5: [1.0] * len(policy.seeds)}
+    def scores(
+        policy: hm.Policy, targets: list[Any], temperatures: tuple[float, ...], rollouts: int, **_: Any
+    ) -> temperature.Scores:
+        asked.append((tuple(temperatures), rollouts))
+        return {x: np.full((len(targets), len(policy.seeds)), abs(x - 0.7)) for x in temperatures}
 
     monkeypatch.setattr(temperature, "training_scores", scores)
+    hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", seeds=seeds, **{**GAUSSIAN, "steps": 1})
+    found = stored(tmp_path / "run")
+    assert asked == [(temperature.TEMPERATURES, rollouts), ((0.5, 0.7), final)]
+    how = f"{rollouts} rollouts each, {final} of the best and the next lower{' of every seed' if seeds > 1 else ''}"
+    assert (found["value"], found["rule"].split("training episodes, ")[1]) == (0.7, how)
+
+
+def test_without_noise_there_is_no_second_round(
+    hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def scores(policy: hm.Policy, targets: list[Any], temperatures: Any, *_: Any, **__: Any) -> temperature.Scores:
+        asked.append(temperatures)
+        return {x: np.full((len(targets), 1), 1.0 + x) for x in temperatures}
+
+    monkeypatch.setattr(temperature, "training_scores", scores)
+    assert hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", **GAUSSIAN).temperature == 0.0
+    assert asked == [temperature.TEMPERATURES]
+
+
+def test_less_noise_is_preferred_unless_it_is_clearly_worse() -> None:
+    """One fall among many rollouts does not tell two temperatures apart; a difference at every target does."""
+    calm = np.full((15, 4), 0.10)
+    bolder = calm - 0.02
+    assert lowest_noise({0.7: calm, 0.85: bolder}) == 0.85
+    fallen = bolder.copy()
+    fallen[3, 2] += 1.1  # the means are 0.100 and 0.098
+    assert lowest_noise({0.7: calm, 0.85: fallen}) == 0.7
+    fallen[4, 1] += 4.0
+    assert lowest_noise({0.7: calm, 0.85: fallen}) == 0.7
+    assert lowest_noise({0.7: calm}) == 0.7
+
+
+def test_the_seed_that_is_bundled_is_judged_at_the_temperature_of_its_run(
+    hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scores(policy: hm.Policy, targets: list[Any], temperatures: Any, rollouts: int, **_: Any) -> temperature.Scores:
+        assert (temperatures, rollouts) == ((0.3,), 5)
+        return {0.3: np.array([[2.0, 1.0]] * len(targets))}
+
+    policy = hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", seeds=2, temperature=0.3, **GAUSSIAN)
     monkeypatch.setattr(choice, "training_scores", scores)
-    policy = hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", seeds=seeds, **{**GAUSSIAN, "steps": 1})
-    how = f"{rollouts} rollouts each{' of every seed' if seeds > 1 else ''}"
-    assert stored(tmp_path / "run")["rule"].endswith(f"training episodes, {how}")
-    assert "training episodes, 5 rollouts each, at temperature 0.5" in choose_seed(policy).rule
-    assert asked == [rollouts, 5]
+    chosen = choose_seed(policy)
+    assert (chosen.seed, chosen.scores) == (1, {0: 2.0, 1: 1.0})
+    assert chosen.rule.endswith("training episodes, 5 rollouts each")
 
 
 def test_it_is_selected_once_for_the_same_weights(
@@ -76,17 +129,17 @@ def test_it_is_selected_once_for_the_same_weights(
 ) -> None:
     selected: list[int] = []
 
-    def scores(policy: hm.Policy, targets: list[Any], **_: Any) -> dict[float, list[float]]:
+    def scores(policy: hm.Policy, targets: list[Any], temperatures: Any, *_: Any, **__: Any) -> temperature.Scores:
         selected.append(len(targets))
-        return {0.7: [1.0], 0.5: [3.0]}
+        return {x: np.full((len(targets), 1), abs(x - 0.7)) for x in temperatures}
 
     monkeypatch.setattr(temperature, "training_scores", scores)
     for resume in (False, True, True):
         assert hm.train(hm.DT(), hopper, out=tmp_path / "run", resume=resume, **GAUSSIAN).temperature == 0.7
-    assert len(selected) == 1
+    assert len(selected) == 2  # two rounds
     given = hm.train(hm.DT(), hopper, out=tmp_path / "run", resume=True, temperature=0.25, **GAUSSIAN)
     assert given.temperature == hm.load(tmp_path / "run").temperature == 0.25
-    assert len(selected) == 1
+    assert len(selected) == 2
 
 
 def test_ctrl_c_says_what_is_kept(

@@ -34,9 +34,9 @@ def bundle(
 ) -> Policy:
     """Write one seed of a run into the folder ``out`` and evaluate what was written on the run's held-out episodes.
 
-    Of several seeds it is the one that matches training episodes best, unless it is named, and a stochastic policy gets
-    the temperature at which it does. Weights become half precision, ``kept`` of the training episodes stay as the
-    reference for planned conditioning, held-out episodes and the state of training do not.
+    Of several seeds it is the one that matches training episodes best, unless it is named. Weights become half
+    precision, ``kept`` of the training episodes stay as the reference for planned conditioning, held-out episodes and
+    the state of training do not.
     """
     policy = load(run)
     if seed is not None and seed not in policy.seeds:
@@ -45,11 +45,10 @@ def bundle(
     data = policy.description["data"]
     description = {**policy.description, "data": {**data, "source": made_as(data["source"])}}
     target = Path(out)
-    stochastic = policy.agent.policy.stochastic
-    parts = 2 if seed is None and (len(policy.seeds) > 1 or stochastic) else 1
+    parts = 2 if seed is None and len(policy.seeds) > 1 else 1
     with new_folder(target) as partial:
         folder, source = RunFolder(partial), policy.run.folder
-        named = None if seed is None else Choice(seed, "hand", {}, policy.temperature if stochastic else None)
+        named = None if seed is None else Choice(seed, "hand", {})
         choice = named or choose_seed(policy, feature, part_of(progress, 0, parts))
         facts = {
             "command": command(description),
@@ -59,8 +58,8 @@ def bundle(
             "chosen_by": choice.rule,
             "scores": {str(seed): score for seed, score in choice.scores.items()},
         }
-        if choice.temperature is not None:
-            description["temperature"] = choice.temperature
+        if policy.agent.policy.stochastic:
+            description["temperature"] = policy.temperature
         folder.write_normalizers(source.normalizers())
         thin_references(source, folder, kept)
         if description["task"]["functions"] and (fingerprint := source.fingerprint()) is not None:

@@ -1,42 +1,34 @@
-"""Which seed of a run is bundled, and the temperature of a stochastic policy.
-
-Both are chosen on training episodes, so that held-out ones still judge them.
-"""
+"""Which seed of a run is bundled: chosen on training episodes, so that held-out ones still judge it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from himatch._runtime.files import entry
 from himatch.errors import HimatchError
 from himatch.policy import Policy
-from himatch.rehearsal.temperature import ROLLOUTS, Progress, best_temperature, rule, some_episodes, training_scores
+from himatch.rehearsal.temperature import ROLLOUTS, Progress, rule, some_episodes, training_scores
 from himatch.targets import EpisodeReference, Samples
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The seed, the rule that chose it, and what that rule says of every seed: the lowest score wins.
-
-    ``temperature`` is the one with the lowest mean score of all seeds, where the head is Gaussian.
-    """
+    """The seed, the rule that chose it, and what that rule says of every seed: the lowest score wins."""
 
     seed: int
     rule: str
     scores: dict[int, float]
-    temperature: float | None = None
 
 
 def choose_seed(policy: Policy, feature: str | None = None, progress: Progress | None = None) -> Choice:
-    """The seed (and temperature) with the lowest mean W1 to some training episodes.
+    """The seed with the lowest mean charged W1 to some training episodes, at the policy's temperature.
 
     A run folder keeps the matched feature of training episodes but not their states, so methods that imitate states are
     judged by their loss.
     """
-    stochastic = policy.agent.policy.stochastic
-    if len(policy.seeds) == 1 and (policy.method.imitates or not stochastic):
+    if len(policy.seeds) == 1:
         return Choice(policy.seeds[0], "the only one", {})
     if policy.method.imitates:
         return _by_loss(policy)
@@ -45,15 +37,9 @@ def choose_seed(policy: Policy, feature: str | None = None, progress: Progress |
         raise HimatchError(
             f"{policy.folder} holds no training episodes to choose one of its seeds by; name it (--seed)"
         )
-    targets = training_targets(reference)
-    how = rule(targets, ROLLOUTS)  # of every seed: each is judged by itself
-    scores = training_scores(policy, targets, feature, rollouts=ROLLOUTS, progress=progress)
-    if not stochastic:
-        return _lowest(policy, how, scores[policy.temperature])
-    best = best_temperature(scores)
-    means = ", ".join(f"{temperature:g}: {np.mean(row):.4g}" for temperature, row in scores.items())
-    said = f"{how}, at temperature {best:g}, the best of {means}"
-    return replace(_lowest(policy, said, scores[best]), temperature=best)
+    targets, at = training_targets(reference), policy.temperature
+    scores = training_scores(policy, targets, (at,), ROLLOUTS, feature=feature, progress=progress)[at]
+    return _lowest(policy, rule(targets, ROLLOUTS), scores.mean(axis=0).tolist())
 
 
 def training_targets(reference: EpisodeReference) -> list[Samples]:

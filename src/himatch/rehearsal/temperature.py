@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch.data.split import ranked_groups
 from himatch.errors import HimatchWarning
@@ -20,11 +21,14 @@ from himatch.types import Trajectory
 
 GROUP = 5  # episodes each: the best, those in the middle, and some spread over all
 ROLLOUTS = 5  # for each of these episodes: of every seed that is judged by itself, else of all seeds together
+FINAL_ROLLOUTS = 20  # of the last two temperatures: falls are rare, and few rollouts see none, or one by chance
 FEWEST = 2  # of every seed, however many there are
-START = 1  # other initial states than those of the evaluation that follows
+START, FINAL_START = 1, 2  # seeds of initial states; evaluations have 0
 TEMPERATURES = (0.0, 0.5, 0.7, 0.85, 1.0)  # the spread that a network learns holds its own errors, too
 
 Progress = Callable[[int, int], None]
+Scores = dict[float, NDArray[np.float64]]
+"""Charged W1 by temperature, of every target and seed, ``(targets, K)``."""
 
 
 def select_temperature(
@@ -32,17 +36,40 @@ def select_temperature(
 ) -> dict[str, Any]:
     """The temperature whose rollouts match some of the training episodes best, with what was tried and the rule.
 
-    One for all seeds, on the policy's own feature. ``episodes`` are those that the policy's reference holds.
+    One for all seeds, on the policy's own feature. ``episodes`` are those that the policy's reference holds. If any
+    noise pays, the best temperature and the next lower one are rolled out once more, and the lower one is selected
+    unless it is clearly worse.
     """
-    chosen = some_episodes(policy.reference())
-    targets = [Demonstration(episodes[i], f"training episode {i}") for i in chosen]
+    targets = [Demonstration(episodes[i], f"training episode {i}") for i in some_episodes(policy.reference())]
+
+    def scores(temperatures: Sequence[float], rollouts: int, start: int, part: int) -> tuple[Scores, int]:
+        own = max(FEWEST, math.ceil(rollouts / len(policy.seeds)))  # all seeds have a part in one mean
+        share = part_of(progress, part, 2)
+        return training_scores(policy, targets, temperatures, own, start=start, threads=threads, progress=share), own
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HimatchWarning)  # of episodes that end early, of a policy that ignores its z
-        rollouts = max(FEWEST, math.ceil(ROLLOUTS / len(policy.seeds)))  # all seeds have a part in one mean
-        scores = training_scores(policy, targets, rollouts=rollouts, threads=threads, progress=progress)
-    tried = {f"{temperature:g}": round(float(np.mean(row)), 6) for temperature, row in scores.items()}
-    said = f"{policy.feature}, {rule(targets, rollouts)}{' of every seed' if len(policy.seeds) > 1 else ''}"
-    return {"value": best_temperature(scores), "tried": tried, "rule": said}
+        found, own = scores(TEMPERATURES, ROLLOUTS, START, 0)
+        best = min(found, key=lambda temperature: float(found[temperature].mean()))
+        value, how = best, rule(targets, own)
+        if lower := [temperature for temperature in TEMPERATURES if temperature < best]:
+            final, own = scores((max(lower), best), FINAL_ROLLOUTS, FINAL_START, 1)
+            found, value = {**found, **final}, lowest_noise(final)
+            how += f", {own} of the best and the next lower"
+    tried = {f"{temperature:g}": round(float(score.mean()), 6) for temperature, score in found.items()}
+    seeds = " of every seed" if len(policy.seeds) > 1 else ""
+    return {"value": value, "tried": tried, "rule": f"{policy.feature}, {how}{seeds}"}
+
+
+def lowest_noise(scores: Scores) -> float:
+    """The lowest temperature that is worse than the best by no more than a standard error of their difference."""
+    best = min(scores, key=lambda temperature: float(scores[temperature].mean()))
+
+    def level(temperature: float) -> bool:
+        difference = scores[temperature] - scores[best]
+        return bool(difference.mean() <= difference.std() / math.sqrt(difference.size))
+
+    return min(temperature for temperature in scores if level(temperature))
 
 
 def some_episodes(reference: EpisodeReference) -> list[int]:
@@ -58,27 +85,26 @@ def some_episodes(reference: EpisodeReference) -> list[int]:
 def training_scores(
     policy: Policy,
     targets: Sequence[Target],
-    feature: str | None = None,
-    *,
+    temperatures: Sequence[float],
     rollouts: int,
+    *,
+    feature: str | None = None,
+    start: int = START,
     threads: int = 0,
     progress: Progress | None = None,
-) -> dict[float, list[float]]:
-    """Mean charged W1 of every seed to the targets at each temperature; without a Gaussian head there is one.
+) -> Scores:
+    """Charged W1 to the targets at each temperature, of so many rollouts of every seed for each target.
 
-    ``rollouts`` are those of a seed for each target. Charged: noise that topples a robot is no better for what it did
-    until then.
+    Charged: noise that topples a robot is no better for what it did until then.
     """
-    before = policy.temperature
-    tried = TEMPERATURES if policy.agent.policy.stochastic else (before,)
-    scores: dict[float, list[float]] = {}
+    before, scores = policy.temperature, {}
     try:
-        for number, policy.temperature in enumerate(tried):
-            part = part_of(progress, number, len(tried))
+        for number, policy.temperature in enumerate(temperatures):
+            part = part_of(progress, number, len(temperatures))
             results = policy.match_all(
-                targets, episodes=rollouts, feature=feature, seed=START, threads=threads, progress=part
+                targets, episodes=rollouts, feature=feature, seed=start, threads=threads, progress=part
             )
-            scores[policy.temperature] = np.mean([result.charged_per_seed for result in results], axis=0).tolist()
+            scores[policy.temperature] = np.array([result.charged_per_seed for result in results])
     finally:
         policy.temperature = before
     return scores
@@ -87,11 +113,6 @@ def training_scores(
 def rule(targets: Sequence[Target], rollouts: int) -> str:
     """What :func:`training_scores` are, in words."""
     return f"mean charged W1 to {len(targets)} training episodes, {rollouts} rollouts each"
-
-
-def best_temperature(scores: dict[float, list[float]]) -> float:
-    """The one with the lowest mean over all seeds."""
-    return min(scores, key=lambda temperature: float(np.mean(scores[temperature])))
 
 
 def part_of(progress: Progress | None, number: int, parts: int) -> Progress | None:
