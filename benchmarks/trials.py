@@ -33,7 +33,7 @@ class Trial:
 
 SAMPLED = ("last", "sampled 1", "sampled 0.7")
 # One deterministic network with action tokens: the presets until 2026-11-18.
-BEFORE = {"tokens": "pairs", "activation": "relu", "heads": 1, "head": "tanh", "members": 1, "schedule": "cosine"}
+BEFORE = {"tokens": "pairs", "activation": "relu", "heads": 1, "head": "tanh", "schedule": "cosine"}
 # Stochastic networks without action tokens: what replaced it.
 NOW = {"tokens": "states", "activation": "gelu", "heads": 4, "head": "gaussian", "schedule": "linear"}
 ONE = Trial("cdt", settings={**BEFORE, "steps": 30_000, "batch_size": 256}, acts=("best", "last", "last x4"))
@@ -184,7 +184,7 @@ def trials() -> dict[str, Trial]:
             found[f"dt {name}"] = Trial(own.method, own.switches, own.settings, own.acts)
     # One network a policy and four as one, of the same training: what do three more networks buy?
     temperatures = ("last", "sampled 0.7", "sampled 0.85", "sampled 1", "selected")
-    alone = Trial("cdt", settings={**NOW, "members": 1, "steps": 15_000}, acts=temperatures)
+    alone = Trial("cdt", settings={**NOW, "steps": 15_000}, acts=temperatures)
     both = (*temperatures, *(f"{act} x4" for act in temperatures))
     few = ("last", "sampled 0.7", "sampled 0.85", "selected", "sampled 0.7 x4", "sampled 0.85 x4")
     found |= {
@@ -193,7 +193,7 @@ def trials() -> dict[str, Trial]:
         "dt alone": Trial("dt", settings=alone.settings, acts=few),
     }
     several = ("last", "sampled 1", "sampled 0.85", "sampled 0.7")
-    single = Trial("meta-bc", settings={"head": "tanh", "members": 1, "schedule": "cosine"}, acts=("best", "last"))
+    single = Trial("meta-bc", settings={"head": "tanh", "schedule": "cosine"}, acts=("best", "last"))
     found |= {
         "meta-bc fast": Trial("meta-bc", acts=several),
         "meta-bc one network": single,
