@@ -44,7 +44,7 @@ LEAN = LAB.with_(actions=False, activation="gelu", heads=4, embedding=0.5, sched
 def trials() -> dict[str, Trial]:
     """Everything that is tried, by name."""
     found = {
-        "fast": Trial("cdt", acts=("last", "sampled 0.7", "sampled 0.85", "sampled 1", "selected")),
+        "fast": Trial("cdt", acts=("selected",)),
         "one network": ONE,
         "one network, gaussian": ONE.with_(head="gaussian", acts=SAMPLED),
         # One change at a time.
@@ -195,7 +195,7 @@ def trials() -> dict[str, Trial]:
     several = ("last", "sampled 1", "sampled 0.85", "sampled 0.7")
     single = Trial("meta-bc", settings={"head": "tanh", "schedule": "cosine"}, acts=("best", "last"))
     found |= {
-        "meta-bc fast": Trial("meta-bc", acts=several),
+        "meta-bc fast": Trial("meta-bc", acts=("selected",)),
         "meta-bc one network": single,
         "meta-bc squashed": single.with_(head="squashed", acts=several),
         "meta-bc gaussian": single.with_(head="gaussian", acts=several),
