@@ -172,7 +172,7 @@ def trials() -> dict[str, Trial]:
         "cpu states 9k, relu": small,
         "cpu states 14k, relu, batch 64": small.with_(steps=14_000, batch_size=64),
         "cpu states 14k, gaussian, batch 64": small.with_(
-            head="gaussian", steps=14_000, batch_size=64, acts=("last", "selected")
+            head="gaussian", steps=14_000, warmup=350, batch_size=64, acts=("last", "selected")
         ),
         "cpu squashed": gaussian,
         "cpu squashed 2 steps": gaussian.with_(context=2, steps=24_000),
@@ -201,4 +201,12 @@ def trials() -> dict[str, Trial]:
         "meta-bc gaussian": single.with_(head="gaussian", acts=several),
         "meta-bc alone": single.with_(head="gaussian", schedule="linear", acts=("last", "sampled 0.85", "selected")),
     }
-    return found
+    return {name: warmed(name, trial) for name, trial in found.items()}
+
+
+def warmed(name: str, trial: Trial) -> Trial:
+    """With the warm-up that the presets had when trials were made: the same part of fewer steps, no more of many."""
+    if "steps" not in trial.settings or "warmup" in trial.settings:
+        return trial
+    warmup, usual = (200, 6_000) if "cpu" in name else (500, 30_000)
+    return trial.with_(warmup=min(warmup, round(warmup * trial.settings["steps"] / usual)))
