@@ -110,7 +110,7 @@ def attempt(trial: Trial, split: hm.Split, folder: Path, arguments: argparse.Nam
     method = hm.make_method(trial.method, **switches, **trial.switches)
     settings = dict(trial.settings)
     if arguments.steps is not None:
-        settings["steps"] = arguments.steps
+        settings |= {"steps": arguments.steps, "warmup": None}
     started = time.perf_counter()
     plan = make_plan(
         method,

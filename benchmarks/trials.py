@@ -33,7 +33,7 @@ class Trial:
 
 SAMPLED = ("last", "sampled 1", "sampled 0.7")
 # One deterministic network with action tokens: the presets until 2026-11-18.
-BEFORE = {"tokens": "pairs", "activation": "relu", "heads": 1, "head": "tanh", "members": 1, "schedule": "cosine"}
+BEFORE = {"tokens": "pairs", "activation": "relu", "heads": 1, "head": "tanh", "schedule": "cosine"}
 # Stochastic networks without action tokens: what replaced it.
 NOW = {"tokens": "states", "activation": "gelu", "heads": 4, "head": "gaussian", "schedule": "linear"}
 ONE = Trial("cdt", settings={**BEFORE, "steps": 30_000, "batch_size": 256}, acts=("best", "last", "last x4"))
@@ -172,7 +172,7 @@ def trials() -> dict[str, Trial]:
         "cpu states 9k, relu": small,
         "cpu states 14k, relu, batch 64": small.with_(steps=14_000, batch_size=64),
         "cpu states 14k, gaussian, batch 64": small.with_(
-            head="gaussian", steps=14_000, batch_size=64, acts=("last", "selected")
+            head="gaussian", steps=14_000, warmup=350, batch_size=64, acts=("last", "selected")
         ),
         "cpu squashed": gaussian,
         "cpu squashed 2 steps": gaussian.with_(context=2, steps=24_000),
@@ -184,7 +184,7 @@ def trials() -> dict[str, Trial]:
             found[f"dt {name}"] = Trial(own.method, own.switches, own.settings, own.acts)
     # One network a policy and four as one, of the same training: what do three more networks buy?
     temperatures = ("last", "sampled 0.7", "sampled 0.85", "sampled 1", "selected")
-    alone = Trial("cdt", settings={**NOW, "members": 1, "steps": 15_000}, acts=temperatures)
+    alone = Trial("cdt", settings={**NOW, "steps": 15_000}, acts=temperatures)
     both = (*temperatures, *(f"{act} x4" for act in temperatures))
     few = ("last", "sampled 0.7", "sampled 0.85", "selected", "sampled 0.7 x4", "sampled 0.85 x4")
     found |= {
@@ -193,7 +193,7 @@ def trials() -> dict[str, Trial]:
         "dt alone": Trial("dt", settings=alone.settings, acts=few),
     }
     several = ("last", "sampled 1", "sampled 0.85", "sampled 0.7")
-    single = Trial("meta-bc", settings={"head": "tanh", "members": 1, "schedule": "cosine"}, acts=("best", "last"))
+    single = Trial("meta-bc", settings={"head": "tanh", "schedule": "cosine"}, acts=("best", "last"))
     found |= {
         "meta-bc fast": Trial("meta-bc", acts=("selected",)),
         "meta-bc one network": single,
@@ -201,4 +201,12 @@ def trials() -> dict[str, Trial]:
         "meta-bc gaussian": single.with_(head="gaussian", acts=several),
         "meta-bc alone": single.with_(head="gaussian", schedule="linear", acts=("last", "sampled 0.85", "selected")),
     }
-    return found
+    return {name: warmed(name, trial) for name, trial in found.items()}
+
+
+def warmed(name: str, trial: Trial) -> Trial:
+    """With the warm-up that the presets had when trials were made: the same part of fewer steps, no more of many."""
+    if "steps" not in trial.settings or "warmup" in trial.settings:
+        return trial
+    warmup, usual = (200, 6_000) if "cpu" in name else (500, 30_000)
+    return trial.with_(warmup=min(warmup, round(warmup * trial.settings["steps"] / usual)))

@@ -59,7 +59,6 @@ def job(
     steps: int | None = None,
     policy: PolicyName | None = "paper",
     head: str = "tanh",
-    members: int = 1,
 ) -> JobResult:
     """A method's result; ``steps`` of training where they are not the budget's. Older ones name no ``policy``."""
     rng = np.random.default_rng(zlib.crc32(f"{suite}{task}{method}{feature}{conditioning}".encode()))
@@ -79,7 +78,6 @@ def job(
                 "steps": steps or usual_steps(budget, name),
                 "context": 5,
                 "head": head,
-                "members": members,
                 "seconds": 61.5,
             },
             "method": {} if specification is None else specification.as_json(),

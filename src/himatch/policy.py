@@ -52,8 +52,8 @@ class Policy(OfRun):
     """K seeds of one method. Results are per seed, in the order of ``seeds``.
 
     ``temperature`` is for Gaussian heads: the part of the learned standard deviation that actions are sampled with,
-    from 0, the mean action, to 1. It is what training selected on training episodes; where it could not simulate, 0 for
-    one network and 0.85 for an ensemble. Controllers keep the temperature that they were made with.
+    from 0, the mean action, to 1. It is what training selected on training episodes; where it could not simulate, 0.
+    Controllers keep the temperature that they were made with.
     """
 
     def __init__(self, run: Run, agent: Agent) -> None:

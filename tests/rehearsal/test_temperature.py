@@ -177,13 +177,12 @@ def test_impossible_ones_are_refused_before_training(
 def test_a_deterministic_policy_has_none(hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     with pytest.raises(hm.HimatchError, match="deterministic policy has no temperature"):
         hm.train(hm.DT(), hopper, out=tmp_path / "run", temperature=0.5, **{**GAUSSIAN, "head": "tanh"})
-    policy = hm.train(hm.DT(), hopper, out=tmp_path / "run", members=2, **{**GAUSSIAN, "head": "tanh"})
-    assert "acts         deterministically, 2 networks as one" in str(policy.show())
+    policy = hm.train(hm.DT(), hopper, out=tmp_path / "run", **{**GAUSSIAN, "head": "tanh"})
+    assert "acts         deterministically\n" in str(policy.show())
     assert "temperature" not in json.loads((tmp_path / "run" / "scores.json").read_text())
 
 
 def test_without_an_environment_nothing_is_selected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One network acts by its mean action, an ensemble by samples."""
     rng = np.random.default_rng(0)
     task = hm.Task("arm", horizon=40, features={"height": 0})
     data = hm.load_dataset([episode(rng, 20, level=i / 5) for i in range(20)], task)
@@ -195,10 +194,6 @@ def test_without_an_environment_nothing_is_selected(tmp_path: Path, capsys: pyte
     show_temperature(policy)
     said = "temperature of sampled actions: 0 (nothing was simulated to select another)\n"
     assert capsys.readouterr().out == said
-    with pytest.warns(hm.HimatchWarning, match=r"temperature of sampled actions stays 0\.85, nothing was simulated"):
-        policy = hm.train(hm.CDT("height"), data, out=tmp_path / "two", members=2, **GAUSSIAN)
-    assert policy.temperature == 0.85
-    assert "acts         by sampling at temperature 0.85, 2 networks as one" in str(policy.show())
 
 
 def test_an_environment_of_another_shape_is_noted(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 
 def test_published_results_name_no_policy_and_have_the_right_rows() -> None:
-    """They came before policies were recorded; a network that samples is not himatch's ensemble."""
+    """They came before policies were recorded; one Gaussian network was no preset."""
     results = [result for result in read_results(RESULTS) if result.suite == "xvel" and result.feature == "x_velocity"]
     assert {result.policy for result in results} == {None}
     (table,) = build_tables(results)
@@ -148,7 +148,7 @@ def test_published_results_name_no_policy_and_have_the_right_rows() -> None:
 
 
 def test_whose_policy_it_is_is_kept(tmp_path: Path) -> None:
-    result = job("xvel", "hopper", "DT", "x_velocity", held_out(), policy="himatch", head="gaussian", members=4)
+    result = job("xvel", "hopper", "DT", "x_velocity", held_out(), policy="himatch", head="gaussian")
     path = write_result(tmp_path, result)
     assert path.stem == "xvel-hopper-dt-x_velocity-nominal-himatch"
     assert read_result(path).policy == "himatch"

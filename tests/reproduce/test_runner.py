@@ -45,8 +45,8 @@ TINY = Budget("cpu", 2, 20, 31 * 12, 20, 1, 1)
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Budgets in which a suite takes seconds; the preset of ``fast`` has a policy of himatch's own."""
-    budgets = {**BUDGETS, "smoke": TINY, "fast": replace(TINY, preset="fast")}
+    """A budget in which a suite takes seconds."""
+    budgets = {**BUDGETS, "smoke": TINY}
     for module in (budgets_module, jobs_module, execution_module):
         monkeypatch.setattr(module, "BUDGETS", budgets)
     monkeypatch.setattr(targets_module, "HALF", HORIZON // 2)
@@ -65,8 +65,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def options(cache: str, budget: str = "smoke", **settings: object) -> Options:
-    return Options(budget=budget, cache=cache, threads=1, device="cpu", **settings)  # type: ignore[arg-type]
+def options(cache: str, **settings: object) -> Options:
+    """Of the paper's policy, unless another is named; by default CDT has himatch's, too."""
+    given = {"budget": "smoke", "policy": ("paper",), **settings}
+    return Options(cache=cache, threads=1, device="cpu", **given)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -145,8 +147,8 @@ def test_finished_jobs_are_not_done_again_and_new_suites_use_the_model(tiny: Non
     assert {path: path.stat().st_mtime_ns for path in before} == before
     found = read_results([tmp_path])
     assert {result.suite for result in found} == {"xvel", "synthetic"}
-    trained_as = {(facts["head"], facts["members"]) for facts in (result.provenance["training"] for result in found)}
-    assert trained_as == {("tanh", 1)}  # the paper's policy, whatever the preset has
+    heads = {result.provenance["training"]["head"] for result in found}
+    assert heads == {"tanh"}  # the paper's policy, whatever the preset has
 
 
 def test_a_model_of_other_settings_or_other_data_is_not_used(tiny: None, cache: str, tmp_path: Path) -> None:
@@ -233,13 +235,13 @@ def test_failures_are_shown_word_for_word() -> None:
 
 def test_himatchs_policy_says_what_it_is(tiny: None, few_rehearsals: None, cache: str, tmp_path: Path) -> None:
     """The preset as it is, at the temperature that training selects, and how much of the time it played."""
-    chosen = options(cache, "fast", tasks=("hopper",), methods=("dt", "meta-bc"), policy=("himatch",))
+    chosen = options(cache, tasks=("hopper",), methods=("dt", "meta-bc"), policy=("himatch",))
     assert all(outcome.failure is None for outcome in run_benchmark(["xvel"], tmp_path, chosen, quiet=True))
     results = read_results([tmp_path])
     assert [result.policy for result in results] == ["himatch"] * 2
     for result in results:
         facts = result.provenance["training"]
-        assert (facts["head"], facts["members"]) == ("gaussian", 4)
+        assert facts["head"] == "gaussian"
         assert facts["chosen_by"].startswith("x_velocity, mean charged W1 to 3 training episodes, 1 rollouts each")
         assert sorted(facts["tried"]) == ["0.5", "1"]
         assert facts["temperature"] in (0.5, 1.0)
@@ -249,13 +251,13 @@ def test_himatchs_policy_says_what_it_is(tiny: None, few_rehearsals: None, cache
 
 
 def test_cdt_has_two_rows_in_one_folder(tiny: None, few_rehearsals: None, cache: str, tmp_path: Path) -> None:
-    chosen = options(cache, "fast", tasks=("hopper",), methods=("cdt", "dt"))
+    chosen = options(cache, tasks=("hopper",), methods=("cdt", "dt"), policy=())
     assert all(outcome.failure is None for outcome in run_benchmark(["xvel"], tmp_path, chosen, quiet=True))
     results = read_results([tmp_path])
     training = {(r.method.name, r.policy): r.provenance["training"] for r in results if r.method is not None}
     assert training.keys() == {("cdt", "paper"), ("cdt", "himatch"), ("dt", "paper")}
     for (_, policy), facts in training.items():
-        assert (facts["head"], facts["members"]) == (("gaussian", 4) if policy == "himatch" else ("tanh", 1))
+        assert facts["head"] == ("gaussian" if policy == "himatch" else "tanh")
         assert ("temperature" in facts) == (policy == "himatch")
     (table,) = build_tables(results)
     names = [row.name for row in table.methods if not row.is_missing]
@@ -278,7 +280,7 @@ def test_the_temperature_is_chosen_alike_in_whatever_order_suites_are_named(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(temperature, "training_scores", lambda *_, **__: {0.5: np.ones((1, 1))})
-    chosen = options(cache, "fast", tasks=("hopper",), methods=("bc",), policy=("himatch",))
+    chosen = options(cache, tasks=("hopper",), methods=("bc",), policy=("himatch",))
     for order in (("xvel", "reward"), ("reward", "xvel")):
         run_benchmark(order, tmp_path / order[0], chosen, quiet=True)
     by = {result.provenance["training"]["chosen_by"].partition(",")[0] for result in read_results([tmp_path])}
@@ -290,7 +292,7 @@ def test_each_method_has_the_temperature_that_suits_it(
     tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chosen once, by training episodes; suites that are run later use it, too."""
-    chosen = options(cache, "fast", tasks=("hopper",), methods=("dt",), policy=("himatch",))
+    chosen = options(cache, tasks=("hopper",), methods=("dt",), policy=("himatch",))
     monkeypatch.setattr(
         temperature, "training_scores", lambda *_, **__: {0.7: np.full((1, 1), 3), 0.5: np.ones((1, 1))}
     )

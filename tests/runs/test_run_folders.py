@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from command_line import Run
+from command_line import Run, assert_refused
 from untrained import fallen_hoppers
 
 import himatch as hm
 from himatch.errors import DataError, HimatchError, HimatchWarning
+from himatch.interchange.bundle import bundle
 from himatch.interchange.card import command
+from himatch.runs.folder import RunFolder
 from himatch.simulation import make_simulator, record
 from himatch.tasks import registry
+from himatch.training import Interrupted
+from himatch.training.plan import Plan
+from himatch.training.update import Update
 
 SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}
 
@@ -147,3 +154,47 @@ def test_names_of_targets_keep_their_digits() -> None:
 def test_a_policy_that_keeps_one_set_of_weights_says_so() -> None:
     with pytest.raises(DataError, match="hopper-cdt holds only the last weights"):
         hm.load("hopper-cdt", weights="best")
+
+
+def written_with(members: int, data: hm.TrajectoryDataset, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that stopped half-way, by the version that wrote how many networks make up a policy."""
+    step, describe = Update._one_step, Plan.describe
+
+    def stopped(self: Update) -> None:
+        step(self)
+        signal.raise_signal(signal.SIGTERM)
+
+    def described(self: Plan) -> dict[str, Any]:
+        found = describe(self)
+        return {**found, "model": {**found["model"], "members": members}}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Update, "_one_step", stopped)
+        patched.setattr(Plan, "describe", described)
+        with pytest.raises(Interrupted):
+            hm.train(hm.DT(), hm.paper_split(data), out=run, **SMALL)
+    assert RunFolder(run).description()["model"]["members"] == members
+
+
+def test_a_policy_that_says_it_is_one_network_is_like_any_other(
+    data: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written_with(1, data, tmp_path / "run", monkeypatch)
+    resumed = hm.train(hm.DT(), hm.paper_split(data), out=tmp_path / "run", resume=True, **SMALL)
+    whole = hm.train(hm.DT(), hm.paper_split(data), out=tmp_path / "whole", **SMALL)
+    np.testing.assert_array_equal(resumed.actions(data[0]), whole.actions(data[0]))
+    assert hm.load(tmp_path / "run").description["model"] == whole.description["model"]
+    assert command(resumed.description) == command(whole.description)
+    assert bundle(tmp_path / "run", tmp_path / "bundled", seed=0, episodes=1).agent.config == whole.agent.config
+    assert hm.train(hm.DT(), data, start=tmp_path / "run", out=tmp_path / "more", **SMALL).seeds == (0,)
+
+
+def test_a_policy_of_several_networks_is_refused(
+    data: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    written_with(4, data, tmp_path / "run", monkeypatch)
+    said = f"{tmp_path / 'run'}: its policy is 4 networks as one, which himatch no longer has; train it again"
+    assert_refused(run("show", tmp_path / "run"), said)
+    for more in ({"out": tmp_path / "run", "resume": True}, {"out": tmp_path / "more", "start": tmp_path / "run"}):
+        with pytest.raises(DataError, match=f"^{re.escape(said)}$"):
+            hm.train(hm.DT(), hm.paper_split(data), **more, **SMALL)

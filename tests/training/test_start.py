@@ -208,7 +208,7 @@ def test_runs_of_earlier_versions_go_on(hopper: hm.TrajectoryDataset, tmp_path: 
     """Settings that they did not know of have their defaults, not a preset's of today."""
     first = tmp_path / "first"
     model = {"context": 3, "layers": 1, "width": 16, "heads": 1, "dropout": 0.0, "tokens": "pairs", "head": "tanh"}
-    settings: dict[str, Any] = {**model, "batch_size": 8, "steps": 4, "activation": "relu", "members": 1}
+    settings: dict[str, Any] = {**model, "batch_size": 8, "steps": 4, "activation": "relu"}
     hm.train(hm.DT(), hopper, out=first, preset="fast", quiet=True, **settings)
     described = json.loads((first / "run.json").read_text())["model"]
     folder = describe_anew(first, model={key: described[key] for key in model})

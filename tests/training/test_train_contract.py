@@ -80,22 +80,20 @@ def test_the_losses_are_drawn(hopper: hm.TrajectoryDataset, tmp_path: Path) -> N
         assert drawn.size == (832, 494)
 
 
-@pytest.mark.parametrize(
-    ("name", "members"), [*((name, 1) for name in VARIANTS), ("cdt", 2), ("bdt", 2), ("meta-bc", 2)]
-)
+@each
 def test_an_interrupted_run_ends_in_the_same_bits(
-    name: str, members: int, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    method, settings = VARIANTS[name], {**TINY, "members": members}
+    method = VARIANTS[name]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    hm.train(method, hopper, out=whole, seeds=2, quiet=True, **settings)
+    hm.train(method, hopper, out=whole, seeds=2, quiet=True, **TINY)
     for interruption in (5, 4):  # for a frozen encoder the first one falls into pretraining
         _signal_after(interruption, monkeypatch)
         with pytest.raises(Interrupted, match="--resume"):
-            hm.train(method, hopper, out=parts, seeds=2, quiet=True, resume=(parts / "run.json").exists(), **settings)
+            hm.train(method, hopper, out=parts, seeds=2, quiet=True, resume=(parts / "run.json").exists(), **TINY)
         monkeypatch.undo()
     assert (parts / "loss.png").exists() == (parts / "seed-0" / "metrics.jsonl").exists()  # FOCAL has none yet
-    hm.train(method, hopper, out=parts, seeds=2, quiet=True, resume=True, **settings)
+    hm.train(method, hopper, out=parts, seeds=2, quiet=True, resume=True, **TINY)
     for seed in (0, 1):
         for kind in ("last", "best"):
             for key, tensor in weights(whole, seed, kind).items():

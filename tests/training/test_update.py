@@ -8,7 +8,7 @@ import torch
 from pretended_gpu import PretendedGPU, capture
 
 import himatch as hm
-from himatch._runtime.flat import FlatParameters, clip_rows
+from himatch._runtime.flat import FlatParameters, clip_per_model
 from himatch.methods.base import Stage
 from himatch.methods.batch import BatchSpec, Dims
 from himatch.methods.normalizers import Normalizers
@@ -43,27 +43,6 @@ def test_stacked_seeds_reproduce_single_runs(hopper: hm.TrajectoryDataset) -> No
             )
 
 
-@pytest.mark.parametrize("head", ["tanh", "gaussian"])
-def test_members_learn_what_each_would_learn_alone(hopper: hm.TrajectoryDataset, head: str) -> None:
-    """From the same weights and windows, clipping and optimiser included; a stack of ensembles copies no weight."""
-    ensembles = make_update(hopper, (4, 7), members=3, head=head)
-    weights = ensembles.flat.parameters[0]
-    assert weights.flatten(0, -3).data_ptr() == weights.data_ptr()
-    first = {name: p.detach().clone() for name, p in ensembles.agent.named_parameters()}
-    losses = torch.cat(list(ensembles.run(12)))
-    alone = []
-    for model, member in np.ndindex(2, 3):
-        single = make_update(hopper, ((4, 7)[model],), head=head)
-        with torch.no_grad():
-            for name, parameter in single.agent.named_parameters():
-                parameter.copy_(first[name][model : model + 1, member])
-        alone.append(torch.cat(list(single.run(12)))[:, 0])
-        for name, parameter in single.agent.named_parameters():
-            found = dict(ensembles.agent.named_parameters())[name][model, member]
-            torch.testing.assert_close(found, parameter[0], atol=1e-5, rtol=1e-3)
-    torch.testing.assert_close(losses, torch.stack(alone).view(2, 3, -1).mean(1).T, atol=1e-5, rtol=1e-4)
-
-
 def test_a_step_is_pytorchs_clipped_adamw(hopper: hm.TrajectoryDataset) -> None:
     """The flat update against torch's own clip_grad_norm_ and AdamW on the separate parameters."""
     ours, theirs = make_update(hopper, (0,)), make_update(hopper, (0,))
@@ -90,7 +69,7 @@ def test_a_step_is_pytorchs_clipped_adamw(hopper: hm.TrajectoryDataset) -> None:
 
 def test_clipping_is_per_model() -> None:
     gradient = torch.tensor([[3.0, 4.0], [0.03, 0.04]])
-    clipped = clip_rows(gradient.clone(), 0.25)
+    clipped = clip_per_model(gradient.clone(), 0.25)
     torch.testing.assert_close(clipped[0], gradient[0] / 5 * 0.25, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(clipped[1], gradient[1])
 
@@ -143,19 +122,6 @@ def test_flat_parameters_are_views() -> None:
         flat.master += 1.0
     assert torch.equal(module["a"], before["a"] + 1.0)
     assert flat.master.shape[1] % 64 == 0
-
-
-def test_flat_parameters_of_ensembles_lie_by_member() -> None:
-    module = torch.nn.ParameterDict({"a": torch.randn(2, 3, 8, 64), "b": torch.randn(2, 3, 5)})
-    before = {name: tensor.clone() for name, tensor in module.items()}
-    flat = FlatParameters(module.named_parameters(), torch.float32, members=3)
-    assert flat.master.shape == (2, 3 * (8 * 64 + 64))
-    for name, tensor in before.items():
-        assert torch.equal(module[name], tensor)
-        assert torch.equal(flat.state(flat.master, 1)[name], tensor[1])
-        assert module[name].flatten(0, 1).data_ptr() == module[name].data_ptr()
-    gradient = flat.gradient(tuple(before[name] for name in flat.names))
-    assert torch.equal(gradient.view_as(flat.master), flat.master)
 
 
 def test_schedules() -> None:

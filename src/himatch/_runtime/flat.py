@@ -15,23 +15,20 @@ ALIGNMENT = 64
 class FlatParameters:
     """Master copy in single precision; the modules' parameters become views of a working copy in ``dtype``.
 
-    In single precision both are the same memory. Where every parameter is ``(K, M, ...)``, of ensembles of M members,
-    the numbers of a member lie together: one row of ``(K*M, P/M)``, so that stacked layers copy nothing.
+    In single precision both are the same memory.
     """
 
-    def __init__(self, named: Iterable[tuple[str, nn.Parameter]], dtype: torch.dtype, members: int = 1) -> None:
-        given = list(named)
-        stack = len(given[0][1])
-        self.rows = stack * members
+    def __init__(self, named: Iterable[tuple[str, nn.Parameter]], dtype: torch.dtype) -> None:
         # Odd sizes go last and the end is padded, so that every matrix starts where fast kernels want it.
-        ordered = sorted(given, key=lambda item: item[1].numel() // self.rows % ALIGNMENT != 0)
+        ordered = sorted(named, key=lambda item: item[1][0].numel() % ALIGNMENT != 0)
         self.names = [name for name, _ in ordered]
         self.parameters = [parameter for _, parameter in ordered]
+        stack = len(self.parameters[0])
         self.shapes = [p.shape for p in self.parameters]
-        self.sizes = [p.numel() // self.rows for p in self.parameters]
+        self.sizes = [p.numel() // stack for p in self.parameters]
         self.padding = -sum(self.sizes) % ALIGNMENT
         device = self.parameters[0].device
-        self.master = torch.zeros(stack, members * (sum(self.sizes) + self.padding), device=device)
+        self.master = torch.zeros(stack, sum(self.sizes) + self.padding, device=device)
         self.working = self.master if dtype == torch.float32 else torch.empty_like(self.master, dtype=dtype)
         with torch.no_grad():
             for view, parameter in zip(self.views(self.master), self.parameters, strict=True):
@@ -43,7 +40,7 @@ class FlatParameters:
     @shaped
     def views(self, flat: Float[Tensor, "K P"]) -> list[Tensor]:
         """The tensor cut into the parameters' shapes, without copying."""
-        parts = torch.split(flat.view(self.rows, -1), [*self.sizes, self.padding], dim=1)
+        parts = torch.split(flat, [*self.sizes, self.padding], dim=1)
         return [part.view(shape) for part, shape in zip(parts, self.shapes, strict=False)]
 
     def publish(self) -> None:
@@ -64,10 +61,11 @@ class FlatParameters:
             parameter.data = view.clone()
 
     @shaped
-    def gradient(self, gradients: tuple[Float[Tensor, "K ..."], ...]) -> Float[Tensor, "rows numbers"]:
-        """The parameters' gradients as one tensor in single precision, a row for each member."""
-        padding = torch.zeros(self.rows, self.padding, device=self.master.device, dtype=gradients[0].dtype)
-        return torch.cat([*(g.reshape(self.rows, -1) for g in gradients), padding], dim=1).float()
+    def gradient(self, gradients: tuple[Float[Tensor, "K ..."], ...]) -> Float[Tensor, "K P"]:
+        """The parameters' gradients as one tensor in single precision."""
+        stack = len(self.master)
+        padding = torch.zeros(stack, self.padding, device=self.master.device, dtype=gradients[0].dtype)
+        return torch.cat([*(g.reshape(stack, -1) for g in gradients), padding], dim=1).float()
 
     def state(self, flat: Tensor, model: int) -> dict[str, Tensor]:
         """One model's numbers by parameter name, without the stack axis."""
@@ -76,8 +74,8 @@ class FlatParameters:
 
 
 @shaped
-def clip_rows(gradient: Float[Tensor, "rows numbers"], limit: float) -> Float[Tensor, "rows numbers"]:
-    """Scale every row of a gradient to a norm of at most ``limit``, each model or member by itself, in place."""
+def clip_per_model(gradient: Float[Tensor, "K P"], limit: float) -> Float[Tensor, "K P"]:
+    """Scale every row of a gradient to a norm of at most ``limit``, each model by itself, in place."""
     norm = gradient.norm(dim=1, keepdim=True)
     return gradient.mul_((limit / (norm + 1e-6)).clamp(max=1.0))
 

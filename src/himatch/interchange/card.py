@@ -14,7 +14,6 @@ from himatch.evaluation.evaluation import middle
 from himatch.evaluation.wording import share
 from himatch.methods import METHODS, Method
 from himatch.models import seed_choice
-from himatch.networks.transformer import ModelConfig
 from himatch.policy import Policy
 from himatch.runs.hub import HubName
 from himatch.training import PRESETS, configure
@@ -111,8 +110,7 @@ def command(description: dict[str, Any]) -> str:
     if description.get("imported"):
         source = description["imported"]["source"]
         return f"himatch import {source} --task {description['task']['name']} --out RUN"
-    # What an earlier version did not know of had today's default.
-    settings = asdict(ModelConfig(**description["model"])) | description["train"]
+    settings = description["model"] | description["train"]
     method = dict(description["method"])
     default = METHODS[method.pop("name")]()
     differing = {name: _differing(settings, name, default) for name in PRESETS}

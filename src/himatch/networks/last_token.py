@@ -32,9 +32,8 @@ class LastToken:
     """Head outputs of K policies, with the weights they have now, at the last step of their windows."""
 
     def __init__(self, policy: SequencePolicy) -> None:
-        self.outputs, self.members = policy.predict.weight.shape[-1], policy.members
-        stack = len(policy.predict.weight)
-        self._models = [[_Model(policy, k * self.members + m) for m in range(self.members)] for k in range(stack)]
+        self.outputs = policy.predict.weight.shape[2]
+        self._models = [_Model(policy, model) for model in range(len(policy.predict.weight))]
         self._cores = torch.get_num_threads()
 
     @shaped
@@ -51,24 +50,22 @@ class LastToken:
         The last action is not read. Times are the same for all windows.
         """
         stack, batch, steps = states.shape[:3]
-        found = torch.zeros(stack, batch, self.members, self.outputs)
+        found = torch.zeros(stack, batch, self.outputs)
 
-        def compute(model: int, member: int, chosen: Tensor) -> None:
+        def compute(model: int, chosen: Tensor) -> None:
             with torch.inference_mode():
                 codes = None if z is None else z[model, chosen]
-                network = self._models[model][member]
-                found[model, chosen, member] = network(codes, states[model, chosen], actions[model, chosen], times)
+                found[model, chosen] = self._models[model](codes, states[model, chosen], actions[model, chosen], times)
 
         jobs = []
-        share = -(-self._cores // (stack * self.members))
+        share = -(-self._cores // stack)
         for model in range(stack):
             own = rows[(rows >= model * batch) & (rows < (model + 1) * batch)] - model * batch
-            tokens = len(own) * self._models[model][0].per_step * steps
-            count = max(-(-tokens // MOST_TOKENS), min(share, tokens // LEAST_TOKENS))
-            blocks = [block for block in torch.tensor_split(own, max(1, count)) if len(block)]
-            jobs += [(model, member, block) for member in range(self.members) for block in blocks]
+            tokens = len(own) * self._models[model].per_step * steps
+            blocks = max(-(-tokens // MOST_TOKENS), min(share, tokens // LEAST_TOKENS))
+            jobs += [(model, block) for block in torch.tensor_split(own, max(1, blocks)) if len(block)]
         _on_cores(self._cores, compute, jobs)
-        return found.flatten(2)
+        return found
 
 
 def last_token(policy: PolicyNetwork) -> LastToken | None:
@@ -77,10 +74,10 @@ def last_token(policy: PolicyNetwork) -> LastToken | None:
 
 
 class _Model:
-    """One network of the stack."""
+    """One policy of the stack."""
 
     def __init__(self, policy: SequencePolicy, model: int) -> None:
-        self.time = policy.embed_time.weight.flatten(0, -3)[model].detach()
+        self.time = policy.embed_time.weight[model].detach()
         self.state, self.predict = _affine(policy.embed_state, model), _affine(policy.predict, model)
         self.action, self.z = (
             None if layer is None else _affine(layer, model) for layer in (policy.embed_action, policy.embed_z)
@@ -129,7 +126,7 @@ class _Layer:
     """
 
     def __init__(self, block: Block, model: int) -> None:
-        heads, width = block.heads, block.qkv.weight.shape[-2]
+        heads, width = block.heads, block.qkv.weight.shape[1]
         weight, bias = (p.double() for p in _affine(block.qkv, model))
         out, out_bias = (p.double() for p in _affine(block.attention_out, model))
         q, k, v = weight.view(width, 3, heads, -1).permute(1, 2, 0, 3)  # (heads, width, width / heads) each
@@ -182,9 +179,8 @@ def _blocks(policy: SequencePolicy) -> Iterator[Block]:
 
 
 def _affine(layer: Linear | LayerNorm, model: int) -> tuple[Tensor, Tensor]:
-    """Weight and bias of one network."""
-    weight = layer.weight.flatten(0, -3 if isinstance(layer, Linear) else -2)
-    return weight[model].detach(), layer.bias.flatten(0, -2)[model].detach()
+    """Weight and bias of one model."""
+    return layer.weight[model].detach(), layer.bias[model].detach()
 
 
 def _linear(x: Tensor, weights: tuple[Tensor, Tensor]) -> Tensor:
@@ -203,7 +199,7 @@ def _causal(length: int, heads: int) -> Float[Tensor, "L*heads L"]:
     return mask.repeat_interleave(heads, dim=0)
 
 
-def _on_cores(count: int, compute: Callable[[int, int, Tensor], None], jobs: list[tuple[int, int, Tensor]]) -> None:
+def _on_cores(count: int, compute: Callable[[int, Tensor], None], jobs: list[tuple[int, Tensor]]) -> None:
     if min(count, len(jobs)) < 2:
         for job in jobs:
             compute(*job)

@@ -1,8 +1,7 @@
 """Layers with a leading axis of K models, so that K seeds train as one.
 
 A single model is a stack of one. Weights are ``(K, in, out)`` and inputs ``(K, ..., in)``; nothing in here mixes
-models, so each of them computes what it would compute alone. Where every model is an ensemble of M members, weights are
-``(K, M, in, out)`` and inputs ``(K*M, ..., in)``.
+models, so each of them computes what it would compute alone.
 """
 
 from __future__ import annotations
@@ -16,9 +15,6 @@ from torch import Tensor, nn
 
 from himatch._runtime.graphs import fused
 from himatch._runtime.shapes import Float, Int, shaped
-
-Stack = int | tuple[int, int]
-"""K models, or K ensembles of M members each."""
 
 EVEN = 8  # numbers that tensor cores take at a time
 
@@ -42,11 +38,11 @@ def dropout(x: Float[Tensor, "*shape"], p: float, training: bool) -> Float[Tenso
 class Linear(nn.Module):
     """``y = x W + b`` for each model; computed in the dtype of the weights. ``std`` is what they are drawn with."""
 
-    def __init__(self, stack: Stack, inputs: int, outputs: int, std: float | None = None) -> None:
+    def __init__(self, stack: int, inputs: int, outputs: int, std: float | None = None) -> None:
         super().__init__()
         self.std = std
-        self.weight = nn.Parameter(torch.empty(*_axes(stack), inputs, outputs))
-        self.bias = nn.Parameter(torch.zeros(*_axes(stack), outputs))
+        self.weight = nn.Parameter(torch.empty(stack, inputs, outputs))
+        self.bias = nn.Parameter(torch.zeros(stack, outputs))
 
     @torch.no_grad()
     def initialize(self, model: int, generator: torch.Generator) -> None:
@@ -54,50 +50,50 @@ class Linear(nn.Module):
         if self.std is not None:
             self.weight[model].normal_(0.0, self.std, generator=generator)
         else:
-            bound = 1.0 / math.sqrt(self.weight.shape[-2])
+            bound = 1.0 / math.sqrt(self.weight.shape[1])
             self.weight[model].uniform_(-bound, bound, generator=generator)
             self.bias[model].uniform_(-bound, bound, generator=generator)
 
     @shaped
     def forward(self, x: Float[Tensor, "K *rows inputs"]) -> Float[Tensor, "K *rows outputs"]:
         """Every row by itself."""
-        weight, bias = self.weight.flatten(0, -3), self.bias.flatten(0, -2)
+        weight: Tensor = self.weight
         rows = x.reshape(x.shape[0], -1, x.shape[-1]).to(weight.dtype)
         if len(weight) == 1:  # one model: the plain product, which CPU libraries do better than a batch of one
-            y = torch.addmm(bias.squeeze(0), rows.squeeze(0), weight.squeeze(0)).unsqueeze(0)
+            y = torch.addmm(self.bias.squeeze(0), rows.squeeze(0), weight.squeeze(0)).unsqueeze(0)
         else:
             if fused(rows) and (odd := -rows.shape[-1] % EVEN):  # 17 observations are multiplied like 24, and faster
                 rows, weight = nn.functional.pad(rows, (0, odd)), nn.functional.pad(weight, (0, 0, 0, odd))
             # Not baddbmm: it first copies the bias over the whole output; a compiler fuses this addition instead.
-            y = torch.bmm(rows, weight) + bias.unsqueeze(1)
+            y = torch.bmm(rows, weight) + self.bias.unsqueeze(1)
         return y.view(*x.shape[:-1], weight.shape[2])
 
 
 class LayerNorm(nn.Module):
     """Layer normalisation with an affine map of its own for each model, in single precision."""
 
-    def __init__(self, stack: Stack, width: int) -> None:
+    def __init__(self, stack: int, width: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(*_axes(stack), width))
-        self.bias = nn.Parameter(torch.zeros(*_axes(stack), width))
+        self.weight = nn.Parameter(torch.ones(stack, width))
+        self.bias = nn.Parameter(torch.zeros(stack, width))
 
     @shaped
     def forward(self, x: Float[Tensor, "K *rows width"]) -> Float[Tensor, "K *rows width"]:
         """Every row by itself."""
-        if len(x) == 1:
-            weight, bias = (p.flatten().to(x.dtype) for p in (self.weight, self.bias))
+        if len(self.weight) == 1:
+            weight, bias = (p.squeeze(0).to(x.dtype) for p in (self.weight, self.bias))
             return nn.functional.layer_norm(x, x.shape[-1:], weight, bias)
         shape = (x.shape[0], *(1,) * (x.dim() - 2), x.shape[-1])
-        return nn.functional.layer_norm(x, x.shape[-1:]) * self.weight.reshape(shape) + self.bias.reshape(shape)
+        return nn.functional.layer_norm(x, x.shape[-1:]) * self.weight.view(shape) + self.bias.view(shape)
 
 
 class Embedding(nn.Module):
     """A learned vector for each of ``count`` positions, one table a model; ``std`` is what they are drawn with."""
 
-    def __init__(self, stack: Stack, count: int, width: int, std: float) -> None:
+    def __init__(self, stack: int, count: int, width: int, std: float) -> None:
         super().__init__()
         self.std = std
-        self.weight = nn.Parameter(torch.empty(*_axes(stack), count, width))
+        self.weight = nn.Parameter(torch.empty(stack, count, width))
 
     @torch.no_grad()
     def initialize(self, model: int, generator: torch.Generator) -> None:
@@ -107,9 +103,9 @@ class Embedding(nn.Module):
     @shaped
     def forward(self, index: Int[Tensor, " K *rows"]) -> Float[Tensor, "K *rows width"]:
         """The vectors of these positions."""
-        stack, (count, width) = len(index), self.weight.shape[-2:]
+        stack, count, width = self.weight.shape
         if stack == 1:
-            return nn.functional.embedding(index.squeeze(0), self.weight.reshape(count, width)).unsqueeze(0)
+            return nn.functional.embedding(index.squeeze(0), self.weight.squeeze(0)).unsqueeze(0)
         offset = torch.arange(stack, device=index.device).view(stack, *(1,) * (index.dim() - 1)) * count
         return nn.functional.embedding(index + offset, self.weight.reshape(stack * count, width))
 
@@ -128,10 +124,6 @@ class MLP(nn.Module):
             x = torch.relu(layer(x))
         output: Tensor = self.layers[-1](x)
         return output
-
-
-def _axes(stack: Stack) -> tuple[int, ...]:
-    return (stack,) if isinstance(stack, int) else stack
 
 
 def draw(module: nn.Module, generators: Sequence[torch.Generator]) -> None:

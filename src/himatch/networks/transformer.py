@@ -19,7 +19,7 @@ from himatch._runtime.settings import make_plain
 from himatch._runtime.shapes import Float, Int, shaped
 from himatch.errors import HimatchError
 from himatch.networks.heads import Head, PolicyNetwork
-from himatch.networks.stacked import Embedding, LayerNorm, Linear, Stack, draw, dropout
+from himatch.networks.stacked import Embedding, LayerNorm, Linear, draw, dropout
 
 Tokens = Literal["triples", "pairs", "states"]
 Activation = Literal["relu", "gelu"]
@@ -53,12 +53,10 @@ class ModelConfig:
     """A deterministic policy, trained by squared error, or a stochastic one: Gaussian actions, plain or squashed."""
     activation: Activation = "relu"
     """Of the feed-forward layers."""
-    members: int = 1
-    """Networks that make up one policy: each is trained by itself, and they act as one, by the mean of their heads."""
 
     def __post_init__(self) -> None:
         make_plain(self)
-        for name in ("context", "layers", "heads", "width", "members"):
+        for name in ("context", "layers", "heads", "width"):
             if getattr(self, name) < 1:
                 raise HimatchError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.width % self.heads:
@@ -74,7 +72,7 @@ class ModelConfig:
 class Block(nn.Module):
     """One layer of a GPT-2: attention and a four times wider network, both residual and normalised before."""
 
-    def __init__(self, stack: Stack, width: int, heads: int, dropout: float, activation: Activation = "relu") -> None:
+    def __init__(self, stack: int, width: int, heads: int, dropout: float, activation: Activation = "relu") -> None:
         super().__init__()
         self.heads, self.dropout, self.activation = heads, dropout, getattr(nn.functional, activation)
         self.attention_norm = LayerNorm(stack, width)
@@ -120,7 +118,7 @@ class Transformer(nn.Module):
     """A causal GPT-2 without position embeddings of its own; the residual stream stays in single precision."""
 
     def __init__(
-        self, stack: Stack, width: int, layers: int, heads: int, dropout: float, activation: Activation = "relu"
+        self, stack: int, width: int, layers: int, heads: int, dropout: float, activation: Activation = "relu"
     ) -> None:
         super().__init__()
         self.dropout = dropout
@@ -146,16 +144,16 @@ class SequencePolicy(PolicyNetwork):
     def __init__(
         self, config: ModelConfig, observation: int, action: int, z_width: int, horizon: int, stack: int = 1
     ) -> None:
-        super().__init__(config.head, config.members)
+        super().__init__(config.head)
         self.config, self.horizon, self.z_width = config, horizon, z_width
-        width, stacked = config.width, self.stack(stack)
-        self.embed_time = Embedding(stacked, horizon, width, STD)
-        self.embed_z = Linear(stacked, z_width, width) if z_width else None
-        self.embed_state = Linear(stacked, observation, width)
-        self.embed_action = None if config.tokens == "states" else Linear(stacked, action, width)
-        self.embed_norm = LayerNorm(stacked, width)
-        self.transformer = Transformer(stacked, width, config.layers, config.heads, config.dropout, config.activation)
-        self.predict = Linear(stacked, width, self.outputs(action))
+        width = config.width
+        self.embed_time = Embedding(stack, horizon, width, STD)
+        self.embed_z = Linear(stack, z_width, width) if z_width else None
+        self.embed_state = Linear(stack, observation, width)
+        self.embed_action = None if config.tokens == "states" else Linear(stack, action, width)
+        self.embed_norm = LayerNorm(stack, width)
+        self.transformer = Transformer(stack, width, config.layers, config.heads, config.dropout, config.activation)
+        self.predict = Linear(stack, width, self.outputs(action))
 
     @shaped
     def forward(
@@ -169,11 +167,10 @@ class SequencePolicy(PolicyNetwork):
 
         Actions are in [-1, 1], times are steps since the start of the episode.
         """
-        states, actions, times = (self.to_members(x) for x in (states, actions, times))
         time = self.embed_time(times.clamp(max=self.horizon - 1))
         tokens = [self.embed_state(states) + time]
         if self.embed_z is not None and z is not None:
-            code = self.embed_z(self.to_members(z))
+            code = self.embed_z(z)
             if self.config.tokens == "triples":
                 tokens.insert(0, code + time)
             else:
@@ -184,7 +181,8 @@ class SequencePolicy(PolicyNetwork):
         x = torch.stack(tokens, dim=3).flatten(2, 3).float()
         hidden = self.transformer(self.embed_norm(x))
         # The action is read off the state token, which has seen z_t, s_t and everything before.
-        return self.from_members(self.predict(hidden[:, :, state :: len(tokens)]))
+        outputs: Tensor = self.predict(hidden[:, :, state :: len(tokens)])
+        return outputs
 
 
 def initialize(module: nn.Module, seeds: tuple[int, ...]) -> None:

@@ -12,7 +12,6 @@ from himatch.errors import HimatchError
 from himatch.evaluation.sensitivity import in_words, sensitivities
 from himatch.methods import Method
 from himatch.models import find_model
-from himatch.networks.transformer import ModelConfig
 from himatch.overview.content import QUANTILES, Column, Covered, Suggestion
 from himatch.overview.overview import Overview
 from himatch.overview.suggestions import Parse, labels, suggestions
@@ -73,15 +72,13 @@ def overview_of(run: Run, seeds: Sequence[int], weights: Weights, parse: Parse, 
 
 
 def _acts(run: Run) -> str:
-    """Deterministic or by samples, of one network or several."""
-    model = ModelConfig(**run.description["model"])
-    networks = "" if model.members == 1 else f", {model.members} networks as one"
-    if model.head == "tanh":
-        return f"deterministically{networks}"
+    """Deterministically or by samples."""
+    if run.description["model"]["head"] == "tanh":
+        return "deterministically"
     tried = ((run.scores or {}).get("temperature") or {}).get("tried")
     chosen = " (selected on training episodes)" if tried or "bundled" in run.description else ""
     how = f"by sampling at temperature {run.temperature:g}" if run.temperature else "by its mean action, temperature 0"
-    return f"{how}{chosen}{networks}"
+    return f"{how}{chosen}"
 
 
 def covered(reference: EpisodeReference) -> list[Covered]:

@@ -9,10 +9,10 @@ from himatch.methods import Method
 from himatch.training import configure
 
 PolicyName = Literal["paper", "himatch"]
-POLICIES: Mapping[PolicyName, Mapping[str, Any]] = {"paper": {"head": "tanh", "members": 1}, "himatch": {}}
+POLICIES: Mapping[PolicyName, Mapping[str, Any]] = {"paper": {"head": "tanh"}, "himatch": {}}
 """What each changes in a preset.
 
-The paper's policy is one deterministic network, trained by squared error, whatever the preset has; himatch's is the
+The paper's policy is deterministic, trained by squared error, whatever the preset has; himatch's is the
 preset as it is. Both have their last weights.
 """
 

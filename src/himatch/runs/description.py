@@ -9,9 +9,11 @@ from typing import Any
 
 from himatch._runtime.tensors import versions
 from himatch.data import Split
+from himatch.errors import DataError
 from himatch.methods import Method, method_spec
 from himatch.methods.batch import Dims
 from himatch.networks.transformer import ModelConfig
+from himatch.runs.folder import RunFolder
 from himatch.runs.task_spec import task_spec
 from himatch.statistics.information import Statistic
 
@@ -57,3 +59,17 @@ def describe(
     }
     plain: dict[str, Any] = json.loads(json.dumps(description))
     return plain
+
+
+def stored_model(folder: RunFolder, description: Mapping[str, Any]) -> ModelConfig:
+    """The model that a folder's description has; what an earlier version did not know has its default.
+
+    A version between releases had ensembles. One network is what it would be without them.
+    """
+    try:
+        settings = {"members": 1, **description["model"]}
+        if (members := settings.pop("members")) == 1:
+            return ModelConfig(**settings)
+    except (KeyError, TypeError, ValueError) as reason:
+        raise folder.incomplete(reason) from None
+    raise DataError(f"{folder}: its policy is {members} networks as one, which himatch no longer has; train it again")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from himatch.methods import METHODS, Agent, Method, method_from_spec
 from himatch.methods.batch import Dims
 from himatch.methods.normalizers import Normalizers
 from himatch.networks.transformer import ModelConfig
+from himatch.runs.description import stored_model
 from himatch.runs.fingerprint import check_fingerprint
 from himatch.runs.folder import RunFolder, Weights
 from himatch.runs.references import read_reference, referenced_features
@@ -24,7 +26,6 @@ from himatch.targets import Demonstration, EpisodeReference, Target, TargetLike,
 from himatch.tasks import Task
 
 PREFERRED = ("x_velocity", "reward")  # what rollouts are scored on where the method matches no feature
-ENSEMBLE_TEMPERATURE = 0.85  # where nothing was simulated to select one
 
 
 class Run:
@@ -42,13 +43,13 @@ class Run:
         """Parse a run folder; what does not fit is refused by name."""
         folder = RunFolder(path)
         description = folder.description()
+        description["model"] = asdict(stored_model(folder, description))
         try:
             if (name := description["method"]["name"]) not in METHODS:
                 raise TaskError(
                     f"its method {name!r} is not known here; import what registers it (--import FILE.py or NAME)"
                 )
             method = method_from_spec(description["method"])
-            ModelConfig(**description["model"])
             Dims(**description["widths"])
             task = task_from_spec(description["task"])
             float(description.get("temperature", 0.0))
@@ -177,14 +178,13 @@ class Run:
     def temperature(self) -> float:
         """Of sampled actions: what a bundle says, else what was selected after training.
 
-        Where nothing was, one network acts by its mean action. The spread that it learns holds its own errors, too, and
-        topples small ones; an ensemble's errors average out.
+        Where nothing was, a policy acts by its mean action: the spread that it learns holds its own errors, too, and
+        topples small networks.
         """
         if "temperature" in self.description:
             return float(self.description["temperature"])
-        if selected := (self.scores or {}).get("temperature"):
-            return float(selected["value"])
-        return 0.0 if ModelConfig(**self.description["model"]).members == 1 else ENSEMBLE_TEMPERATURE
+        selected = (self.scores or {}).get("temperature")
+        return float(selected["value"]) if selected else 0.0
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ class Start:
     @property
     def model(self) -> dict[str, Any]:
         """Size and form of its policy."""
-        return asdict(ModelConfig(**self.run.description["model"]))  # what an earlier version did not know, too
+        return dict(self.run.description["model"])
 
     @property
     def horizon(self) -> int:

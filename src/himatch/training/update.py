@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from himatch._runtime.flat import FlatParameters, clip_rows, load_optimizer
+from himatch._runtime.flat import FlatParameters, clip_per_model, load_optimizer
 from himatch._runtime.graphs import CompiledPart, Undo, make_step, restore_point
 from himatch._runtime.shapes import Float, shaped
 from himatch.methods.base import Agent, Stage
@@ -45,10 +45,7 @@ class Update:
         on_gpu = device.type == "cuda"
         trained = "" if stage.part is None else f"{stage.part}."
         named = [(n, p) for n, p in agent.named_parameters() if p.requires_grad and n.startswith(trained)]
-        # Members of ensembles are trained as models of their own, unless they share what is trained with them.
-        alone = all(name.startswith("policy.") for name, _ in named)
-        self.members = agent.policy.members if alone else 1
-        self.flat = FlatParameters(named, agent.precision if on_gpu else torch.float32, self.members)
+        self.flat = FlatParameters(named, agent.precision if on_gpu else torch.float32)
         self.flat.master.grad = torch.zeros_like(self.flat.master)
         self._rate = torch.zeros((), device=device) if on_gpu else 0.0
         compiled = compiled and on_gpu
@@ -74,8 +71,7 @@ class Update:
     def losses(self, batch: Batch) -> tuple[Float[Tensor, " K"], Float[Tensor, " K"]]:
         """What is minimised and what is reported, of each model."""
         if self.stage.part is None:
-            minimised, reported = self.agent.training_losses(batch)
-            return minimised * self.members, reported  # an ensemble's is the mean over members
+            return self.agent.training_losses(batch)
         found = self.agent.part_losses(self.stage.part, batch)
         return found, found
 
@@ -121,8 +117,7 @@ class Update:
     @torch.no_grad()
     def _clip_and_update(self, gradients: tuple[Tensor, ...]) -> None:
         assert self.flat.master.grad is not None
-        clipped = clip_rows(self.flat.gradient(gradients), self.config.clip)
-        self.flat.master.grad.copy_(clipped.view_as(self.flat.master))
+        self.flat.master.grad.copy_(clip_per_model(self.flat.gradient(gradients), self.config.clip))
         self.optimizer.step()
         self.flat.publish()
 

@@ -30,7 +30,7 @@ class FOCAL(TaskMethod):
     """
 
     name: ClassVar[str] = "focal"
-    unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens", "activation", "dropout", "head", "members")
+    unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens", "activation", "dropout", "head")
     validated: ClassVar[bool] = False  # the better it gets, the less it need do what the data did
     discount: float = 0.99
     """Discount of rewards."""

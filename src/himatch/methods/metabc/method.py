@@ -207,7 +207,7 @@ class MetaBCAgent(TaskAgent):
         super().__init__(method, config, dims, seeds)
         hidden = (config.width,) * config.layers
         self.policy = TaskPolicy(
-            len(seeds), dims.observation, dims.action, method.m, hidden, config.dropout, config.head, config.members
+            len(seeds), dims.observation, dims.action, method.m, hidden, config.dropout, config.head
         )
         initialize(self, seeds)
 

@@ -71,20 +71,12 @@ class TaskPolicy(PolicyNetwork):
     """Fully connected layers over a single state and z; the past and the time do not reach it."""
 
     def __init__(
-        self,
-        stack: int,
-        observation: int,
-        action: int,
-        z_width: int,
-        hidden: Sequence[int],
-        rate: float,
-        head: Head,
-        members: int = 1,
+        self, stack: int, observation: int, action: int, z_width: int, hidden: Sequence[int], rate: float, head: Head
     ) -> None:
-        super().__init__(head, members)
+        super().__init__(head)
         self.dropout = rate
         widths = (observation + z_width, *hidden, self.outputs(action))
-        self.layers = nn.ModuleList(Linear(self.stack(stack), a, b) for a, b in pairwise(widths))
+        self.layers = nn.ModuleList(Linear(stack, a, b) for a, b in pairwise(widths))
 
     @shaped
     def forward(
@@ -103,7 +95,8 @@ class TaskPolicy(PolicyNetwork):
         self, states: Float[Tensor, "K *rows obs"], z: Float[Tensor, "K *rows k"]
     ) -> Float[Tensor, "K *rows outputs"]:
         """Head outputs for states, each with its z."""
-        x = self.to_members(torch.cat([states, z], dim=-1))
+        x = torch.cat([states, z], dim=-1)
         for layer in self.layers[:-1]:
             x = dropout(torch.relu(layer(x)), self.dropout, self.training)
-        return self.from_members(self.layers[-1](x))
+        outputs: Tensor = self.layers[-1](x)
+        return outputs

@@ -89,7 +89,7 @@ def _policies(results: Sequence[JobResult]) -> tuple[str, ...]:
         return ()
     said = ["Rows that name no policy have the paper's, one deterministic network with its last weights."]
     if own := found.pop("himatch", None):
-        kinds = dict.fromkeys(f"head {facts.get('head')}, members {facts.get('members', 1)}" for facts in own)
+        kinds = dict.fromkeys(f"head {facts.get('head')}" for facts in own)
         chosen = ", at the temperature that training episodes select" if any("temperature" in t for t in own) else ""
         said.append(f"(himatch) is the policy of himatch's preset ({'; '.join(kinds)}){chosen}.")
     if found.keys() - {"paper"}:

@@ -38,13 +38,9 @@ def row_key(method: Specification, result: JobResult) -> RowKey:
 
 
 def policy_of(result: JobResult) -> str:
-    """``paper`` or ``himatch``; of a stochastic network in a result that does not say, its head.
-
-    Such networks came before himatch had a policy of its own, which was an ensemble at first.
-    """
-    training = result.provenance.get("training") or {}
-    head = training.get("head") or "tanh"
-    return result.policy or ("paper" if head == "tanh" else "himatch" if training.get("members", 1) > 1 else head)
+    """``paper`` or ``himatch``; of a stochastic network from before results recorded that, its head."""
+    head = (result.provenance.get("training") or {}).get("head") or "tanh"
+    return result.policy or ("paper" if head == "tanh" else head)
 
 
 def main_budget(budgets: Iterable[str]) -> str:
