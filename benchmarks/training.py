@@ -2,7 +2,8 @@
 
     python benchmarks/training.py [--device cuda] [--seconds 5] [--stacks 1 4 16] [--methods cdt bdt] [--preset paper]
 
-A preset may have settings of its own: ``cpu:tokens=pairs,batch_size=128``.
+A preset may have settings of its own: ``cpu:tokens=pairs,batch_size=128``. On a GPU ``--profile`` prints the kernels
+that a step spends its time in.
 
 Data are random (HalfCheetah's sizes, a million steps by default): the speed does not depend on what they hold.
 """
@@ -92,6 +93,21 @@ def hugging_face(batch: int, context: int, device: torch.device, seconds: float)
     return done / (time.perf_counter() - start)
 
 
+def profile(update: Update, most: int = 20, steps: int = 20) -> None:
+    """Print the kernels of a step on a GPU, those that take longest first."""
+    update._begin(0, 0)
+    kinds = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=kinds) as profiled:
+        for _ in range(steps):
+            update._run_step()
+        torch.cuda.synchronize()
+    kernels = [event for event in profiled.key_averages() if event.device_type.name == "CUDA"]
+    total = sum(event.self_device_time_total for event in kernels) / steps
+    print(f"  {total:.0f} us a step in {sum(event.count for event in kernels) // steps} kernels, of these")
+    for event in sorted(kernels, key=lambda event: -event.self_device_time_total)[:most]:
+        print(f"  {event.self_device_time_total / steps:7.1f} us  x{event.count // steps}  {event.key[:100]}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -101,6 +117,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=["cdt"])
     parser.add_argument("--preset", nargs="+", default=["paper"])
     parser.add_argument("--eager", action="store_true", help="do not compile")
+    parser.add_argument("--profile", action="store_true", help="also print the kernels of a step")
     parser.add_argument("--reference", action="store_true", help="also time Hugging Face's model")
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
@@ -122,6 +139,8 @@ def main() -> None:
                     f"({update.how}{memory}, first step after {ready:.0f} s)",
                     flush=True,
                 )
+                if arguments.profile:
+                    profile(update)
                 del update
     if arguments.reference:
         speed = hugging_face(64, 20, device, arguments.seconds)
