@@ -34,8 +34,6 @@ class Trial:
 SAMPLED = ("last", "sampled 1", "sampled 0.7")
 # One deterministic network with action tokens: the presets until 2026-11-18.
 BEFORE = {"tokens": "pairs", "activation": "relu", "heads": 1, "head": "tanh", "schedule": "cosine"}
-# Stochastic networks without action tokens: what replaced it.
-NOW = {"tokens": "states", "activation": "gelu", "heads": 4, "head": "gaussian", "schedule": "linear"}
 ONE = Trial("cdt", settings={**BEFORE, "steps": 30_000, "batch_size": 256}, acts=("best", "last", "last x4"))
 LAB = Trial("lab-cdt", settings=ONE.settings)  # the same by way of the switches
 LEAN = LAB.with_(actions=False, activation="gelu", heads=4, embedding=0.5, schedule="linear", steps=15_000)
@@ -165,14 +163,20 @@ def trials() -> dict[str, Trial]:
     small = ONE.with_(tokens="states", schedule="linear", batch_size=128, steps=9_000, acts=("last", "last x4"))
     gaussian = small.with_(head="squashed", steps=12_000, acts=several)
     found |= {  # with --preset cpu, at about the same time on two cores
-        "cpu": Trial("cdt", acts=("last", "selected")),
+        "cpu": Trial("cdt", acts=("last", "sampled 0.5", "sampled 0.7", "selected")),
         "cpu before": ONE.with_(steps=6_000, batch_size=128),
         "cpu states": small.with_(steps=12_000),
         "cpu states 9k": small.with_(activation="gelu", heads=4),
         "cpu states 9k, relu": small,
         "cpu states 14k, relu, batch 64": small.with_(steps=14_000, batch_size=64),
-        "cpu states 14k, gaussian, batch 64": small.with_(
-            head="gaussian", steps=14_000, warmup=350, batch_size=64, acts=("last", "selected")
+        "cpu states 14k, likelihood, batch 64": LAB.with_(
+            actions=False,
+            schedule="linear",
+            head="gaussian",
+            steps=14_000,
+            warmup=350,
+            batch_size=64,
+            acts=("last", "selected"),
         ),
         "cpu squashed": gaussian,
         "cpu squashed 2 steps": gaussian.with_(context=2, steps=24_000),
@@ -184,13 +188,17 @@ def trials() -> dict[str, Trial]:
             found[f"dt {name}"] = Trial(own.method, own.switches, own.settings, own.acts)
     # One network a policy and four as one, of the same training: what do three more networks buy?
     temperatures = ("last", "sampled 0.7", "sampled 0.85", "sampled 1", "selected")
-    alone = Trial("cdt", settings={**NOW, "steps": 15_000}, acts=temperatures)
     both = (*temperatures, *(f"{act} x4" for act in temperatures))
     few = ("last", "sampled 0.7", "sampled 0.85", "selected", "sampled 0.7 x4", "sampled 0.85 x4")
+    alone = LEAN.with_(embedding=1.0, head="gaussian", acts=few)
     found |= {
-        "alone and together": alone.with_(acts=both),
-        "alone": alone.with_(acts=few),
-        "dt alone": Trial("dt", settings=alone.settings, acts=few),
+        "likelihood, alone and together": alone.with_(acts=both),
+        "likelihood, alone": alone,
+        "dt likelihood, alone": alone.with_(method="lab-dt"),
+        # Squared error beside the likelihood, and gradients that are not clipped.
+        "accurate": alone.with_(accuracy=50.0, acts=both),
+        "likelihood, clip 10": alone.with_(clip=10.0, acts=both),
+        "accurate, clip 10": alone.with_(accuracy=50.0, clip=10.0, acts=both),
     }
     several = ("last", "sampled 1", "sampled 0.85", "sampled 0.7")
     single = Trial("meta-bc", settings={"head": "tanh", "schedule": "cosine"}, acts=("best", "last"))
@@ -199,7 +207,6 @@ def trials() -> dict[str, Trial]:
         "meta-bc one network": single,
         "meta-bc squashed": single.with_(head="squashed", acts=several),
         "meta-bc gaussian": single.with_(head="gaussian", acts=several),
-        "meta-bc alone": single.with_(head="gaussian", schedule="linear", acts=("last", "sampled 0.85", "selected")),
     }
     return {name: warmed(name, trial) for name, trial in found.items()}
 

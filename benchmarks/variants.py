@@ -59,6 +59,8 @@ class Switches(SequenceMethod):
     """Whether the step's number is embedded."""
     beta: float = 0.0
     """The likelihood of a squashed Gaussian is weighted by its own variance to this power (Seitzer et al. 2022)."""
+    accuracy: float = 0.0
+    """Of squared error beside the likelihood of a Gaussian, which himatch's own head adds."""
     dropped: float = 0.0
     """How many windows are trained without z, so that its effect can be enlarged (classifier-free guidance)."""
 
@@ -213,9 +215,13 @@ class Variant(PolicyNetwork):
 
     def cost(self, outputs: Tensor, actions: Tensor) -> Tensor:
         """Squared error or negative log-likelihood."""
-        if self.form in ("tanh", "gaussian"):
+        if self.form == "tanh":
             return super().loss(outputs, actions)
         outputs = outputs.float()
+        if self.form == "gaussian":
+            mean, log_std = self.gaussian(outputs)
+            error = (actions - mean).square()
+            return (error * (0.5 * (-2.0 * log_std).exp() + self.switches.accuracy) + log_std).mean(-1)
         if self.form == "squashed":
             mean, log_std = gaussian(outputs)
             weight = (2.0 * self.switches.beta * log_std.detach()).exp()

@@ -12,12 +12,17 @@ from himatch.networks import squashed
 
 Head = Literal["tanh", "gaussian", "squashed"]
 
+ACCURACY = 50.0  # of squared error beside a Gaussian's likelihood, which weighs it so where the deviation is 0.1
+
 
 class PolicyNetwork(nn.Module):
     """K policies: z and states to an action for every step.
 
     The head is a deterministic tanh with squared error (the paper), or a Gaussian with log-likelihood, clipped or
     squashed by tanh: a ``stochastic`` policy, whose actions are sampled. Agents that are trained by SAC squash.
+
+    A likelihood alone weighs errors of the mean by the inverse of the variance, so hardly at all where the agent was
+    noisy. Rollouts pay for them there too: the clipped Gaussian adds squared error.
     """
 
     def __init__(self, head: Head) -> None:
@@ -43,13 +48,14 @@ class PolicyNetwork(nn.Module):
     def loss(
         self, outputs: Float[Tensor, "K B N outputs"], actions: Float[Tensor, "K B N act"]
     ) -> Float[Tensor, "K B N"]:
-        """What each step costs: squared error, or negative log-likelihood for Gaussian heads."""
+        """What each step costs: squared error, negative log-likelihood for Gaussian heads, or both."""
         if self.head == "tanh":
             return (torch.tanh(outputs.float()) - actions).square().mean(-1)
         mean, log_std = self.gaussian(outputs)
         if self.head == "squashed":
             return -squashed.log_likelihood(mean, log_std, actions).mean(-1)
-        return (0.5 * ((actions - mean) / log_std.exp()).square() + log_std).mean(-1)
+        error = (actions - mean).square()
+        return (error * (0.5 * (-2.0 * log_std).exp() + ACCURACY) + log_std).mean(-1)
 
     @shaped
     def action(
