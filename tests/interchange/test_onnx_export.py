@@ -46,6 +46,7 @@ def test_every_method_is_here() -> None:
 def test_the_graph_acts_as_the_policy(name: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     method, form = METHODS[name]
     policy = untrained(method, hopper, tmp_path, seeds=(2, 7), **form).only(7)
+    policy.temperature = 0.85
     inputs = windows_of(policy, hopper[3], hopper[8])
     ports = inputs_of(policy)
     assert {port.name: port.shape for port in ports} == {key: array.shape[1:] for key, array in inputs.items()}
@@ -97,6 +98,7 @@ def test_onnxruntime_acts_as_the_controller(
     """
     method, form = METHODS[name]
     policy = untrained(method, hopper, tmp_path, seeds=(2, 7), **form)
+    policy.temperature = 0.85
     pytest.importorskip("onnxscript")
     found = hm.export_onnx(policy, tmp_path / "policy.onnx", seed=7)
     assert 0 < found.random < 1e-5

@@ -40,6 +40,9 @@ BUDGETS: Mapping[str, Budget] = {
 }
 """From the smallest to the largest."""
 
+EARLIER_STEPS: Mapping[str, int] = {"fast": 30_000}
+"""Training steps of budgets whose preset has had others since results record their policy."""
+
 
 def usual_steps(budget: str, method: str) -> int | None:
     """Training steps of a budget for a method, one of the user's own included; nothing for an unknown budget."""

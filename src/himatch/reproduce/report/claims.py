@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from himatch.reproduce.budgets import usual_steps
+from himatch.reproduce.budgets import EARLIER_STEPS
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.verdicts import Claim, ClaimedRow, Finding, TimeClaim, budget_of
 from himatch.reproduce.specification import Specification
@@ -23,7 +23,7 @@ READING = (
 CDT, DT, BC, META_BC, FOCAL = (ClaimedRow(Specification(name)) for name in ("cdt", "dt", "bc", "meta-bc", "focal"))
 PLANNED = replace(CDT, conditioning="planned")
 FAST = replace(CDT, budget="fast")
-LONGER = replace(FAST, steps=10 * (usual_steps("fast", "cdt") or 0))
+LONGER = replace(FAST, steps=10 * EARLIER_STEPS["fast"])
 PAPER, PAPER_DT = replace(CDT, budget="paper"), replace(DT, budget="paper")
 HIMATCH = tuple(replace(row, policy="himatch") for row in (CDT, DT, BC, META_BC))
 GAUSSIAN = tuple(replace(row, policy="gaussian") for row in (CDT, DT, BC, META_BC))

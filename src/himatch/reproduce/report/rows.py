@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from himatch.errors import note
-from himatch.reproduce.budgets import usual_steps
+from himatch.reproduce.budgets import EARLIER_STEPS, usual_steps
 from himatch.reproduce.policies import POLICIES
 from himatch.reproduce.results import JobResult
 from himatch.reproduce.specification import Specification, qualified
@@ -24,7 +24,7 @@ class RowKey:
     conditioning: str
     budget: str
     steps: int | None = None
-    """Training steps, where they are not the budget's usual ones."""
+    """Training steps, where they are not the usual ones of the budget in its day."""
     policy: str = "paper"
     """Whose policy it is, as :func:`policy_of` says."""
 
@@ -33,6 +33,8 @@ def row_key(method: Specification, result: JobResult) -> RowKey:
     """The row that a result of a method belongs to."""
     training = result.provenance.get("training") or {}
     steps, usual = training.get("steps"), usual_steps(result.budget, method.name)
+    if result.policy is None:
+        usual = EARLIER_STEPS.get(result.budget, usual)
     unusual = None if steps is None or usual is None or steps == usual else int(steps)
     return RowKey(method, result.conditioning, result.budget, unusual, policy_of(result))
 
