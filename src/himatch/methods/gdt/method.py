@@ -65,7 +65,7 @@ class SequenceMethod(Method):
     presets: ClassVar[Mapping[str, Settings]] = {
         "paper": {},
         "fast": {**_LEAN, **_QUICK, **_LARGE, "steps": 15_000, "batch_size": 256, "warmup": 500},
-        "cpu": {**_LEAN, **_QUICK, **_SMALL, "steps": 16_000, "batch_size": 64, "warmup": 400},
+        "cpu": {**_LEAN, **_QUICK, **_SMALL, "steps": 14_000, "batch_size": 64, "warmup": 350},
     }
     scaling: ClassVar[Scaling] = "none"
 
