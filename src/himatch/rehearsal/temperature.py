@@ -42,18 +42,17 @@ def select_temperature(
     """
     targets = [Demonstration(episodes[i], f"training episode {i}") for i in some_episodes(policy.reference())]
 
-    def scores(temperatures: Sequence[float], rollouts: int, start: int, part: int) -> tuple[Scores, int]:
+    def scores(temperatures: Sequence[float], rollouts: int, start: int) -> tuple[Scores, int]:
         own = max(FEWEST, math.ceil(rollouts / len(policy.seeds)))  # all seeds have a part in one mean
-        share = part_of(progress, part, 2)
-        return training_scores(policy, targets, temperatures, own, start=start, threads=threads, progress=share), own
+        return training_scores(policy, targets, temperatures, own, start=start, threads=threads, progress=progress), own
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HimatchWarning)  # of episodes that end early, of a policy that ignores its z
-        found, own = scores(TEMPERATURES, ROLLOUTS, START, 0)
+        found, own = scores(TEMPERATURES, ROLLOUTS, START)
         best = min(found, key=lambda temperature: float(found[temperature].mean()))
         value, how = best, rule(targets, own)
         if lower := [temperature for temperature in TEMPERATURES if temperature < best]:
-            final, own = scores((max(lower), best), FINAL_ROLLOUTS, FINAL_START, 1)
+            final, own = scores((max(lower), best), FINAL_ROLLOUTS, FINAL_START)
             found, value = {**found, **final}, lowest_noise(final)
             how += f", {own} of the best and the next lower"
     tried = {f"{temperature:g}": round(float(score.mean()), 6) for temperature, score in found.items()}
