@@ -21,7 +21,7 @@ from himatch.types import Trajectory
 
 GROUP = 5  # episodes each: the best, those in the middle, and some spread over all
 ROLLOUTS = 5  # for each of these episodes: of every seed that is judged by itself, else of all seeds together
-FINAL_ROLLOUTS = 20  # of the last two temperatures: falls are rare, and few rollouts see none, or one by chance
+FINAL_ROLLOUTS = 20  # of the last two temperatures: falls are rare, and a few rollouts may show none
 FEWEST = 2  # of every seed, however many there are
 START, FINAL_START = 1, 2  # seeds of initial states; evaluations have 0
 TEMPERATURES = (0.0, 0.5, 0.7, 0.85, 1.0)  # the spread that a network learns holds its own errors, too
