@@ -3,13 +3,14 @@
     python benchmarks/fidelity.py run --out DIR --data DATA [--set NAME] [--trials NAME...] [--seeds 16] [--minutes 5]
     python benchmarks/fidelity.py run --out DIR --data OTHER --set NAME --best 5 [--screen halfcheetah]
     python benchmarks/fidelity.py table DIR... [--against TRIAL] [--markdown]
+    python benchmarks/fidelity.py compare DIR --sets A B C --ours "TRIAL, ACT" --theirs "TRIAL, ACT"
 
 `run` trains each trial as a stack of seeds and rolls every seed out under ten targets. They are episodes of the
 training half: DATA is split as in the paper, its held-out episodes are put away, and what is left is split once more.
 A trial that has its file in DIR is not run again, and several processes may share DIR; after `--minutes` none is begun.
 `--best 5` runs what came out best on another set that is in DIR, of each method. `table` prints W1 as in the paper's
 tables (binned, rollouts of a seed pooled), the part of the time that was played, the return, and the paired difference
-to one trial, with a 95 % interval over targets and seeds.
+to one trial, with a 95 % interval over targets and seeds. `compare` prints that of averages over several sets.
 """
 
 from __future__ import annotations
@@ -256,6 +257,29 @@ def table(arguments: argparse.Namespace) -> None:
         print(f"failed: {line}")
 
 
+def compare(arguments: argparse.Namespace) -> None:
+    """Print the difference of two rows' averages over sets; a row may have another name on each set."""
+    rows, _ = rows_of(arguments.folders)
+    sides = []
+    for names in (arguments.ours, arguments.theirs):
+        each = names * len(arguments.sets) if len(names) == 1 else names
+        sides.append(
+            [
+                row
+                for set, name in zip(arguments.sets, each, strict=True)
+                for row in rows
+                if row.set == set and row.name == name
+            ]
+        )
+        if len(sides[-1]) != len(arguments.sets):
+            raise SystemExit(f"{', '.join(names)}: not once in each of {', '.join(arguments.sets)}")
+    for what in ("w1", "charged"):
+        scores = [[getattr(row, what) for row in side] for side in sides]
+        means = [", ".join(f"{score.mean():.3f}" for score in side) for side in scores]
+        less = paired_difference(*scores, arguments.sets)
+        print(f"{what}: {means[0]} less {means[1]} on average {less.mean:+.3f} ({less.low:+.3f} to {less.high:+.3f})")
+
+
 def show(lines: Sequence[Sequence[str]], markdown: bool) -> None:
     if markdown:
         head, *rest = lines
@@ -291,9 +315,14 @@ def main() -> None:
     printing.add_argument("folders", nargs="+", type=Path)
     printing.add_argument("--against", default="one network, last")
     printing.add_argument("--markdown", action="store_true")
+    comparing = commands.add_parser("compare")
+    comparing.add_argument("folders", nargs="+", type=Path)
+    comparing.add_argument("--sets", nargs="+", required=True)
+    comparing.add_argument("--ours", nargs="+", required=True, metavar="ROW", help="for all sets, or one for each")
+    comparing.add_argument("--theirs", nargs="+", required=True, metavar="ROW")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", hm.HimatchWarning)
-    run(arguments) if arguments.command == "run" else table(arguments)
+    {"run": run, "table": table, "compare": compare}[arguments.command](arguments)
 
 
 if __name__ == "__main__":

@@ -169,6 +169,15 @@ def trials() -> dict[str, Trial]:
         "cpu states 9k": small.with_(activation="gelu", heads=4),
         "cpu states 9k, relu": small,
         "cpu states 14k, relu, batch 64": small.with_(steps=14_000, batch_size=64),
+        "cpu likelihood": LAB.with_(  # what squared error is compared with, otherwise as the preset was then
+            actions=False,
+            schedule="linear",
+            head="gaussian",
+            steps=16_000,
+            warmup=400,
+            batch_size=64,
+            acts=("last", "sampled 0.5", "sampled 0.7"),
+        ),
         "cpu states 14k, likelihood, batch 64": LAB.with_(
             actions=False,
             schedule="linear",
