@@ -4,13 +4,15 @@
     python benchmarks/fidelity.py run --out DIR --data OTHER --set NAME --best 5 [--screen halfcheetah]
     python benchmarks/fidelity.py table DIR... [--against TRIAL] [--markdown]
     python benchmarks/fidelity.py compare DIR --sets A B C --ours "TRIAL, ACT" --theirs "TRIAL, ACT"
+    python benchmarks/fidelity.py agents --data DATA [--task TASK]
 
 `run` trains each trial as a stack of seeds and rolls every seed out under ten targets. They are episodes of the
 training half: DATA is split as in the paper, its held-out episodes are put away, and what is left is split once more.
 A trial that has its file in DIR is not run again, and several processes may share DIR; after `--minutes` none is begun.
 `--best 5` runs what came out best on another set that is in DIR, of each method. `table` prints W1 as in the paper's
 tables (binned, rollouts of a seed pooled), the part of the time that was played, the return, and the paired difference
-to one trial, with a 95 % interval over targets and seeds. `compare` prints that of averages over several sets.
+to one trial, with a 95 % interval over targets and seeds. `compare` prints that of averages over several sets. `agents`
+prints what the agents themselves have: W1 of the 20 training episodes whose returns are nearest to a target's.
 """
 
 from __future__ import annotations
@@ -39,12 +41,17 @@ from himatch._runtime.files import new_file
 from himatch._runtime.tensors import versions
 from himatch.divergences import paired_difference
 from himatch.errors import one_line
+from himatch.evaluation.distances import binned_w1
+from himatch.networks import heads
 from himatch.rehearsal.temperature import select_temperature
+from himatch.statistics.bins import Bins
+from himatch.statistics.features import resolve_feature
 from himatch.targets import Demonstration
 from himatch.training import make_plan
 from himatch.training import train as run_training
 
 REHEARSAL = 7_000  # of initial states; evaluations begin at 0
+LIKE = 20  # episodes about as good as a target
 
 
 # -- running --------------------------------------------------------------------------------------------------------
@@ -58,7 +65,7 @@ def run(arguments: argparse.Namespace) -> None:
     for name in arguments.trials or (best(arguments) if arguments.best else known):
         if time.time() - started > 60 * arguments.minutes:
             break
-        key = f"{arguments.set}-{name.replace(',', '').replace(' ', '-')}-{arguments.seed}"
+        key = f"{arguments.set}-{name}-{arguments.seed}".replace(",", "").replace(" ", "-")
         path = arguments.out / f"{key}.json"
         arguments.out.mkdir(parents=True, exist_ok=True)
         try:
@@ -110,6 +117,8 @@ def attempt(trial: Trial, split: hm.Split, folder: Path, arguments: argparse.Nam
     switches = {"feature": "x_velocity"} if trial.method != "meta-bc" else {}
     method = hm.make_method(trial.method, **switches, **trial.switches)
     settings = dict(trial.settings)
+    if trial.accuracy is not None:
+        heads.ACCURACY = trial.accuracy
     if arguments.steps is not None:
         settings |= {"steps": arguments.steps, "warmup": None}
     started = time.perf_counter()
@@ -280,6 +289,24 @@ def compare(arguments: argparse.Namespace) -> None:
         print(f"{what}: {means[0]} less {means[1]} on average {less.mean:+.3f} ({less.low:+.3f} to {less.high:+.3f})")
 
 
+def agents(arguments: argparse.Namespace) -> None:
+    """Print how far episodes are from targets that the same agent played, and that went about as well."""
+    split = inner_split(arguments.data, arguments.task)
+    feature = resolve_feature("x_velocity", split.train.task)
+    values = [feature(episode) for episode in split.train]
+    bins, returns = Bins.fit(values), split.train.returns
+    found: dict[str, list[tuple[float, float]]] = {}
+    for target, group in zip(split.held_out, split.groups, strict=True):
+        near = np.argsort(np.abs(returns - target.total_reward), kind="stable")[:LIKE]
+        played = [values[episode] for episode in near]
+        wanted = feature(target)
+        each = np.median([binned_w1(rows, wanted, bins) for rows in played])
+        found.setdefault(group, []).append((binned_w1(np.concatenate(played), wanted, bins), float(each)))
+    for group, scores in found.items():
+        together, alone = np.mean(scores, axis=0)
+        print(f"{group}: W1 {together:.3f} of {LIKE} episodes together, {alone:.3f} of one (median)")
+
+
 def show(lines: Sequence[Sequence[str]], markdown: bool) -> None:
     if markdown:
         head, *rest = lines
@@ -320,9 +347,12 @@ def main() -> None:
     comparing.add_argument("--sets", nargs="+", required=True)
     comparing.add_argument("--ours", nargs="+", required=True, metavar="ROW", help="for all sets, or one for each")
     comparing.add_argument("--theirs", nargs="+", required=True, metavar="ROW")
+    themselves = commands.add_parser("agents")
+    themselves.add_argument("--data", required=True)
+    themselves.add_argument("--task")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", hm.HimatchWarning)
-    {"run": run, "table": table, "compare": compare}[arguments.command](arguments)
+    {"run": run, "table": table, "compare": compare, "agents": agents}[arguments.command](arguments)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ presets of today.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from variants import LabCDT
@@ -20,14 +20,20 @@ class Trial:
     switches: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     acts: tuple[str, ...] = ("last", "last x4")
+    accuracy: float | None = None
+    """The weight of squared error in himatch's own Gaussian head, where it is not the one that it has."""
 
     def with_(self, acts: tuple[str, ...] | None = None, method: str | None = None, **changes: Any) -> Trial:
         """The same with some changed; what the lab's switches know is a switch there."""
         known = LabCDT.__dataclass_fields__ if self.method.startswith("lab-") else {}
         switches = {name: value for name, value in changes.items() if name in known}
         settings = {name: value for name, value in changes.items() if name not in known}
-        return Trial(
-            method or self.method, {**self.switches, **switches}, {**self.settings, **settings}, acts or self.acts
+        return replace(
+            self,
+            method=method or self.method,
+            switches={**self.switches, **switches},
+            settings={**self.settings, **settings},
+            acts=acts or self.acts,
         )
 
 
@@ -193,8 +199,7 @@ def trials() -> dict[str, Trial]:
     }
     for name, trial in list(found.items()):
         if trial.method in ("lab-cdt", "cdt"):
-            own = trial.with_(method=trial.method.replace("cdt", "dt"))
-            found[f"dt {name}"] = Trial(own.method, own.switches, own.settings, own.acts)
+            found[f"dt {name}"] = trial.with_(method=trial.method.replace("cdt", "dt"))
     # One network a policy and four as one, of the same training: what do three more networks buy?
     temperatures = ("last", "sampled 0.7", "sampled 0.85", "sampled 1", "selected")
     both = (*temperatures, *(f"{act} x4" for act in temperatures))
@@ -204,10 +209,29 @@ def trials() -> dict[str, Trial]:
         "likelihood, alone and together": alone.with_(acts=both),
         "likelihood, alone": alone,
         "dt likelihood, alone": alone.with_(method="lab-dt"),
-        # Squared error beside the likelihood, and gradients that are not clipped.
-        "accurate": alone.with_(accuracy=50.0, acts=both),
-        "likelihood, clip 10": alone.with_(clip=10.0, acts=both),
-        "accurate, clip 10": alone.with_(accuracy=50.0, clip=10.0, acts=both),
+    }
+    # Squared error beside the likelihood, and gradients that are not clipped, of himatch's own network.
+    own = Trial(
+        "cdt",
+        settings={
+            "tokens": "states",
+            "activation": "gelu",
+            "heads": 4,
+            "head": "gaussian",
+            "schedule": "linear",
+            "steps": 15_000,
+            "warmup": 500,
+            "batch_size": 256,
+        },
+        acts=temperatures[:-1],
+    )
+    found |= {
+        "likelihood": replace(own, accuracy=0.0),
+        "likelihood, clip 10": replace(own.with_(clip=10.0), accuracy=0.0),
+        "accurate": replace(own, accuracy=50.0),
+        "accurate, clip 10": replace(own.with_(clip=10.0), accuracy=50.0),
+        "accurate, 30k": replace(own.with_(steps=30_000), accuracy=50.0),
+        "accurate 200": replace(own, accuracy=200.0),
     }
     several = ("last", "sampled 1", "sampled 0.85", "sampled 0.7")
     single = Trial("meta-bc", settings={"head": "tanh", "schedule": "cosine"}, acts=("best", "last"))

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("selecting")
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("GROUP", 1), ("FEWEST", 1), ("TEMPERATURES", (0.0, 0.5, 1.0))):
+    for name, value in (("EPISODES", 3), ("FEWEST", 1), ("TEMPERATURES", (0.0, 0.5, 1.0))):
         monkeypatch.setattr(temperature, name, value)
     for name in ("ROLLOUTS", "FINAL_ROLLOUTS"):
         monkeypatch.setattr(temperature, name, 1)

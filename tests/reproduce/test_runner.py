@@ -74,7 +74,7 @@ def options(cache: str, **settings: object) -> Options:
 @pytest.fixture
 def few_rehearsals(selecting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rollouts that select a temperature in a second."""
-    for name, value in (("GROUP", 1), ("FEWEST", 1), ("TEMPERATURES", (0.5, 1.0))):
+    for name, value in (("EPISODES", 3), ("FEWEST", 1), ("TEMPERATURES", (0.5, 1.0))):
         monkeypatch.setattr(temperature, name, value)
     for name in ("ROLLOUTS", "FINAL_ROLLOUTS"):
         monkeypatch.setattr(temperature, name, 1)

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.split import ranked_groups
 from himatch.errors import HimatchWarning
 from himatch.policy import Policy
 from himatch.targets import Demonstration, EpisodeReference, Target
 from himatch.types import Trajectory
 
-GROUP = 5  # episodes each: the best, those in the middle, and some spread over all
+EPISODES = 15  # to match: typical ones, whose scores differ least for other reasons than the temperature
 ROLLOUTS = 5  # for each of these episodes: of every seed that is judged by itself, else of all seeds together
 FINAL_ROLLOUTS = 20  # of the last two temperatures: falls are rare, and a few rollouts may show none
 FEWEST = 2  # of every seed, however many there are
@@ -72,13 +71,10 @@ def lowest_noise(scores: Scores) -> float:
 
 
 def some_episodes(reference: EpisodeReference) -> list[int]:
-    """The five with the largest total of the feature, the five in the middle of that order, five spread over others."""
-    totals = reference.totals.sum(axis=1)
-    ranked, order = ranked_groups(totals, GROUP), np.argsort(totals, kind="stable")
-    chosen = list(dict.fromkeys([*ranked["best"].tolist(), *ranked["middle"].tolist()]))
-    others = order[~np.isin(order, chosen)]
-    spread = np.linspace(0, len(others) - 1, min(GROUP, len(others))).round().astype(int)
-    return chosen + [int(episode) for episode in others[spread]]
+    """Fifteen, spread evenly over the order of the feature's totals; of fewer all."""
+    order = np.argsort(reference.totals.sum(axis=1), kind="stable")
+    count = min(EPISODES, len(order))
+    return [int(episode) for episode in order[((np.arange(count) + 0.5) * len(order) / count).astype(int)]]
 
 
 def training_scores(
