@@ -42,10 +42,10 @@ class ListModels:
         table.title = f"W1 to {first.targets} held-out episodes, {first.episodes} rollouts each"
         for name in ("model", "task", "method", "feature"):
             table.add_column(name, header_style="bold", no_wrap=True)
-        for name in (*groups, "played", "charged", "mixture", "MB"):
+        for name in ("temperature", *groups, "played", "charged", "mixture", "MB"):
             table.add_column(name, header_style="bold", justify="right", no_wrap=True)
         for card in cards:
-            numbers = [f"{card.w1[group]:.3f}" if group in card.w1 else "" for group in groups]
+            numbers = [card.acts, *(f"{card.w1[group]:.3f}" if group in card.w1 else "" for group in groups)]
             numbers += [
                 f"{card.played:.0%}",
                 f"{card.charged:.3f}",

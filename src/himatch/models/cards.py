@@ -25,6 +25,8 @@ class ModelCard:
     method: str
     task: str
     feature: str
+    temperature: float | None
+    """Of sampled actions; ``None`` for a deterministic policy."""
     w1: dict[str, float]
     mixture: dict[str, float]
     played: float
@@ -40,6 +42,11 @@ class ModelCard:
     size: int
     choice: str | None
     """Which seed of how many this is, and how it was chosen; ``None`` where there was but one."""
+
+    @property
+    def acts(self) -> str:
+        """Its temperature in a table."""
+        return "" if self.temperature is None else f"{self.temperature:g}"
 
 
 def model_names(folder: Path = BUNDLED) -> list[str]:
@@ -73,6 +80,7 @@ def read_card(folder: Path) -> ModelCard:
         method=entry(run, str, where, "method", "name"),
         task=entry(run, str, where, "task", "name"),
         feature=entry(found, str, where, "feature"),
+        temperature=entry(run, float, where, "temperature") if "temperature" in run else None,
         w1={group: entry(found, float, where, "summary", group, "mean") for group in mixtures},
         mixture={group: sum(values) / len(values) if values else math.nan for group, values in mixtures.items()},
         played=sum(entry(found, float, where, "targets", i, "played") for i in range(len(targets))) / len(targets),
@@ -104,13 +112,13 @@ def markdown(cards: list[ModelCard]) -> str:
     groups = list(dict.fromkeys(group for card in cards for group in card.w1))
     columns = " | ".join(f"W1, {group}" for group in groups)
     lines = [
-        f"| model | method | scored on | {columns} | played | charged | mixture | training data (sha256) | MB |",
-        "|---" * (len(groups) + 8) + "|",
+        f"| model | method | scored on | temperature | {columns} | played | charged | mixture | training data (sha256) | MB |",
+        "|---" * (len(groups) + 9) + "|",
     ]
     for card in cards:
         scores = " | ".join(f"{card.w1[group]:.3f}" if group in card.w1 else "" for group in groups)
         lines.append(
-            f"| `{card.name}` | {card.method} | {card.feature} | {scores} | {card.played:.0%} | "
+            f"| `{card.name}` | {card.method} | {card.feature} | {card.acts} | {scores} | {card.played:.0%} | "
             f"{card.charged:.3f} | {card.mixture['total']:.3f} | "
             f"{card.data}, {card.data_episodes:,} episodes ({card.data_hash[:12]}) | {card.size / 1e6:.1f} |"
         )
