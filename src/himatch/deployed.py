@@ -129,7 +129,7 @@ class ExportedTargets:
         """Numbers of the feature of a step: each has its part of the total."""
         assert self._total is not None
         aggregator = self._aggregator
-        part = {"histogram": "count", "moments": "order"}.get(aggregator["kind"])
+        part = {"histogram": "count", "counts": "count", "moments": "order"}.get(aggregator["kind"])
         return self._total.size // (1 if part is None else int(aggregator[part]))
 
     def _remaining(self) -> NDArray[np.float32]:
@@ -219,7 +219,7 @@ def _tokens(name: str) -> list[str | float]:
 def _contribution(phi: NDArray[np.float32], aggregator: dict[str, Any]) -> NDArray[np.float64]:
     """What a step adds to the total; as ``contributions`` of himatch's aggregators."""
     x, kind = phi.astype(np.float64), aggregator["kind"]
-    if kind == "histogram":
+    if kind in ("histogram", "counts"):
         low, high, count = np.array(aggregator["low"]), np.array(aggregator["high"]), aggregator["count"]
         places = np.clip((x - low) / ((high - low) / count), 0, count - 1).astype(int)
         counts: NDArray[np.float64] = np.eye(count)[places].ravel()
@@ -237,7 +237,9 @@ def _of_total(total: NDArray[np.float64], steps: int, aggregator: dict[str, Any]
         counts = np.maximum(total, 0.0).reshape(-1, aggregator["count"])
         mass = counts.sum(axis=1, keepdims=True)
         return (counts / np.where(mass > 0, mass, np.nan)).ravel()
-    if kind == "sum":
+    if kind == "counts":
+        total = np.maximum(total, 0.0)
+    if kind in ("sum", "counts"):
         scaled: NDArray[np.float64] = total / aggregator["scale"]
         return scaled
     if kind == "final":

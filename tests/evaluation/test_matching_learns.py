@@ -62,10 +62,8 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Policy]:
     data = hm.load_dataset([episode(speed, number) for number, speed in enumerate(speeds)], task)
     settings: dict[str, Any] = {"preset": "cpu", "steps": 400, "width": 32, "layers": 1, "context": 3, "batch_size": 64}
     folder = tmp_path_factory.mktemp("runs")
-    return {
-        method.name: hm.train(method, data, out=folder / method.name, quiet=True, **settings)
-        for method in (hm.CDT("speed"), hm.BC())
-    }
+    methods: dict[str, Any] = {"cdt": hm.CDT("speed"), "counts": hm.CDT("speed", z="counts"), "bc": hm.BC()}
+    return {name: hm.train(method, data, out=folder / name, quiet=True, **settings) for name, method in methods.items()}
 
 
 def distances(policy: Policy, **settings: Any) -> np.ndarray:
@@ -77,10 +75,11 @@ def matches(policy: Policy, baseline: Policy) -> bool:
     return bool((distances(policy) < distances(baseline) / 2).all())
 
 
+@pytest.mark.parametrize("name", ["cdt", "counts"])
 def test_a_policy_that_uses_its_conditioning_matches_and_one_that_ignores_it_does_not(
-    policies: dict[str, Policy],
+    policies: dict[str, Policy], name: str
 ) -> None:
-    cdt, bc = policies["cdt"], policies["bc"]
+    cdt, bc = policies[name], policies["bc"]
     assert distances(bc).min() > 0.8  # one speed for everybody cannot be near both
     assert matches(cdt, bc)
     for conditioning in ("remaining", "planned"):

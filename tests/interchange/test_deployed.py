@@ -103,6 +103,7 @@ def check(policy: Policy, target: Any, conditionings: tuple[str, ...], data: hm.
     ("method", "target", "conditionings", "traced"),
     [
         (hm.CDT("x_velocity", bins=7), "normal(0.5,0.3)", CONDITIONINGS, True),
+        (hm.CDT("x_velocity", bins=7, z="counts"), None, CONDITIONINGS, False),
         (hm.CDT("x_velocity,act[1]", bins=5), None, CONDITIONINGS, False),
         (hm.DT(), "return(40)", ("nominal", "remaining"), False),
         (hm.MomentsDT("x_velocity", order=4), None, ("nominal", "remaining"), False),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import himatch as hm
-from himatch.statistics.aggregators import Histogram
+from himatch.statistics.aggregators import Counts, Histogram
 from himatch.statistics.histograms import HistogramsOfRest
 
 LENGTHS = st.lists(st.integers(1, 200), min_size=1, max_size=8)  # blocks hold several episodes, and the reverse
@@ -18,13 +21,20 @@ def made(histogram: Histogram, features: list[np.ndarray]) -> HistogramsOfRest:
     return HistogramsOfRest(histogram, features, np.array([len(phi) for phi in features]), np.zeros)
 
 
-@given(LENGTHS, st.integers(1, 3), st.sampled_from([1, 7, 31, 300]), st.integers(1, 90), st.integers(0, 2**32 - 1))
+@given(
+    st.sampled_from([Histogram, partial(Counts, scale=200.0)]),
+    LENGTHS,
+    st.integers(1, 3),
+    st.sampled_from([1, 7, 31, 300]),
+    st.integers(1, 90),
+    st.integers(0, 2**32 - 1),
+)
 def test_windows_have_the_histograms_of_their_episodes(
-    lengths: list[int], dimensions: int, count: int, window: int, seed: int
+    make: Callable[[int], Histogram], lengths: list[int], dimensions: int, count: int, window: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     features = [rng.normal(size=(length, dimensions)).astype(np.float32) for length in lengths]
-    histogram = Histogram(count).fit(features)
+    histogram = make(count).fit(features)
     expected = np.concatenate([histogram(phi) for phi in features])
     z = made(histogram, features)
     assert z.shape == expected.shape

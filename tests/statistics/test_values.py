@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from himatch.errors import HimatchError
-from himatch.statistics.aggregators import BestTask, DiscountedSum, FinalValue, Histogram, Moments, Window
+from himatch.statistics.aggregators import BestTask, Counts, DiscountedSum, FinalValue, Histogram, Moments, Window
 
 features = arrays(np.float32, st.tuples(st.integers(1, 20), st.integers(1, 3)), elements=st.floats(-10, 10, width=32))
 gammas = st.sampled_from([1.0, 0.97, 0.5])
@@ -46,6 +46,12 @@ def test_histograms_are_distributions(phi: np.ndarray, gamma: float) -> None:
     z = Histogram(gamma=gamma).fit([phi])(phi).reshape(len(phi), phi.shape[1], 31)
     assert (z >= 0).all()
     np.testing.assert_allclose(z.sum(axis=2), 1.0, atol=1e-5)
+
+
+@given(features)
+def test_counts_are_histograms_times_the_steps_that_remain(phi: np.ndarray) -> None:
+    shares, remaining = Histogram().fit([phi])(phi), np.arange(len(phi), 0, -1)[:, None]
+    np.testing.assert_allclose(Counts(scale=50.0).fit([phi])(phi), shares * remaining / 50.0, rtol=1e-5)
 
 
 def test_histogram_counts_stay_exact_over_long_episodes() -> None:

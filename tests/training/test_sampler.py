@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from himatch.statistics import fences
 from himatch.statistics.histograms import HistogramsOfRest
 from himatch.tasks import Task
 from himatch.training import make_plan
-from himatch.training.draws import CHUNK, WindowIndex, draw
+from himatch.training.draws import CHUNK, Sampling, WindowIndex, draw
 from himatch.training.sampler import DeviceSampler, Sampler, StreamedSampler, make_sampler
 
 CPU = torch.device("cpu")
@@ -102,7 +103,7 @@ def test_streaming_gathers_what_the_device_would(chosen: list[int]) -> None:
     z = np.random.default_rng(0).random((18, 5), dtype=np.float32)
     normalizers = Normalizers.fit(data, standard(z))
     made = [make_sampler(data, z, BatchSpec(4, 3, 5), normalizers, CPU, stream=stream) for stream in (False, True)]
-    draws = draw((3,), 0, len(made[0].index), 7, 5)
+    draws = draw((3,), 0, made[0].index, 7, 5)
     assert isinstance(made[0], DeviceSampler)
     assert isinstance(made[1], StreamedSampler)
     for sampler in made:
@@ -119,12 +120,25 @@ def test_streaming_gathers_what_the_device_would(chosen: list[int]) -> None:
 
 
 def test_draws_depend_on_seed_and_chunk_alone() -> None:
-    stacked, single = draw((4, 9), 2, 50, 8, 3), draw((9,), 2, 50, 8, 3)
+    index = WindowIndex.of(np.array([30, 22]), 2)
+    assert len(index) == 50
+    stacked, single = draw((4, 9), 2, index, 8, 3), draw((9,), 2, index, 8, 3)
     np.testing.assert_array_equal(stacked.window[:, 1], single.window[:, 0])
     np.testing.assert_array_equal(stacked.ahead[:, 1], single.ahead[:, 0])
-    assert not np.array_equal(single.window, draw((9,), 3, 50, 8, 3).window)
+    assert not np.array_equal(single.window, draw((9,), 3, index, 8, 3).window)
     assert single.window.shape == (CHUNK, 1, 8)
     assert single.ahead.max() == 3
+
+
+@pytest.mark.parametrize(("sampling", "parts"), [("windows", [0.1, 0.0, 0.9]), ("episodes", [0.5, 0.0, 0.5])])
+def test_episodes_come_by_length_or_evenly(sampling: Sampling, parts: list[float]) -> None:
+    """Each of an episode's windows as often as the others; an episode that has none never."""
+    index = WindowIndex.of(np.array([104, 1, 940]), 5, followed=np.array([True, False, True]))
+    index = replace(index, first=np.array([0, 100, 100, 1000]))
+    window = draw((0,), 0, index, 64, 0, sampling=sampling).window
+    episode, time = index.locate(window.ravel())
+    assert np.bincount(episode, minlength=3) / window.size == pytest.approx(parts, abs=0.02)
+    assert (time[episode == 2] / 900).mean() == pytest.approx(0.5, abs=0.02)
 
 
 @pytest.mark.parametrize("split", ["none", "paper"])

@@ -22,7 +22,7 @@ from himatch.rollout.conditioners import Remaining
 from himatch.targets import Target, TargetLike
 from himatch.types import Trajectory
 
-SUBTRACTED = ("final", "histogram", "moments", "sum")  # aggregators that himatch.deployed computes what remains of
+SUBTRACTED = ("counts", "final", "histogram", "moments", "sum")  # himatch.deployed computes what remains of them
 
 Tables = dict[str, NDArray[Any]]
 

@@ -112,7 +112,7 @@ def markdown(cards: list[ModelCard]) -> str:
     groups = list(dict.fromkeys(group for card in cards for group in card.w1))
     columns = " | ".join(f"W1, {group}" for group in groups)
     lines = [
-        f"| model | method | scored on | temperature | {columns} | played | charged | mixture | training data (sha256) | MB |",
+        f"| model | method | scored on | temperature | {columns} | played | charged | mixture | data (sha256) | MB |",
         "|---" * (len(groups) + 9) + "|",
     ]
     for card in cards:

@@ -53,6 +53,8 @@ class ModelConfig:
     """A deterministic policy, trained by squared error, or a stochastic one: Gaussian actions, plain or squashed."""
     activation: Activation = "relu"
     """Of the feed-forward layers."""
+    time_std: float = STD
+    """Deviation of the embeddings of time at first; 1 in the authors' code."""
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -61,6 +63,8 @@ class ModelConfig:
                 raise HimatchError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.width % self.heads:
             raise HimatchError(f"width {self.width} cannot be divided among {self.heads} heads")
+        if not 0 < self.time_std < float("inf"):
+            raise HimatchError(f"time_std must be a positive number, got {self.time_std}")
         if not 0 <= self.dropout < 1:
             raise HimatchError(f"dropout must be at least 0 and below 1, got {self.dropout}")
         for name, choices in (("tokens", Tokens), ("head", Head), ("activation", Activation)):
@@ -147,7 +151,7 @@ class SequencePolicy(PolicyNetwork):
         super().__init__(config.head)
         self.config, self.horizon, self.z_width = config, horizon, z_width
         width = config.width
-        self.embed_time = Embedding(stack, horizon, width, STD)
+        self.embed_time = Embedding(stack, horizon, width, config.time_std)
         self.embed_z = Linear(stack, z_width, width) if z_width else None
         self.embed_state = Linear(stack, observation, width)
         self.embed_action = None if config.tokens == "states" else Linear(stack, action, width)

@@ -35,6 +35,7 @@ class HistogramsOfRest:
     def __init__(
         self, histogram: Histogram, features: Iterable[Array], lengths: NDArray[np.int64], allocate: Allocate
     ) -> None:
+        self._histogram = histogram
         self.ends, self.bins = np.cumsum(lengths), histogram.bins
         self.shape = (int(lengths.sum()), histogram.width(self.bins.dimensions))
         self.lane = np.dtype(np.uint16 if lengths.max() < 2**16 else np.uint32)  # as Histogram counts
@@ -92,9 +93,7 @@ class HistogramsOfRest:
         words = counts.view(np.uint64)
         for time in range(window - 2, -1, -1):
             words[:, time] += words[:, time + 1]
-        remaining = (ends - rows).astype(np.float32)[..., None]
-        z: Array = np.divide(counts[..., :width], remaining, dtype=np.float32)
-        return z
+        return self._histogram.of_counts(counts[..., :width], (ends - rows).astype(np.float32)[..., None])
 
     def _after(self, row: Int[NDArray[np.int64], "M 1"], end: Int[NDArray[np.int64], "M 1"]) -> NDArray[Any]:
         """How often each bin occurs after a row in its episode, ``(M, k)``."""

@@ -27,6 +27,7 @@ from himatch.statistics.aggregators import (
     Additive,
     Aggregator,
     BestTask,
+    Counts,
     DiscountedSum,
     FinalValue,
     Histogram,
@@ -289,9 +290,12 @@ def multi_task(task: Task, rewards: str | Feature | Sequence[str], gamma: float 
     return InformationStatistic(resolve_feature(joined, task), BestTask(gamma))
 
 
-def return_based(task: Task, feature: str | Feature = "reward", gamma: float = 1.0) -> InformationStatistic:
-    """DT: the sum of the feature to the end, divided by the horizon."""
-    return InformationStatistic(resolve_feature(feature, task), DiscountedSum(gamma, float(task.horizon)))
+def return_based(
+    task: Task, feature: str | Feature = "reward", gamma: float = 1.0, scale: float | None = None
+) -> InformationStatistic:
+    """DT: the sum of the feature to the end, divided by ``scale``, or where that is left out by the horizon."""
+    divided_by = float(task.horizon) if scale is None else scale
+    return InformationStatistic(resolve_feature(feature, task), DiscountedSum(gamma, divided_by))
 
 
 def full_trajectory(m: int = 16) -> LearnedStatistic:
@@ -300,10 +304,11 @@ def full_trajectory(m: int = 16) -> LearnedStatistic:
 
 
 def distribution_based(
-    task: Task, feature: str | Feature, bins: int = PAPER_BINS, gamma: float = 1.0
+    task: Task, feature: str | Feature, bins: int = PAPER_BINS, gamma: float = 1.0, *, counts: bool = False
 ) -> InformationStatistic:
-    """CDT: the distribution of the feature over the rest."""
-    return InformationStatistic(resolve_feature(feature, task), Histogram(bins, gamma))
+    """CDT: the distribution of the feature over the rest; as ``counts``, divided by the horizon, with its length."""
+    aggregator = Counts(bins, gamma, scale=float(task.horizon)) if counts else Histogram(bins, gamma)
+    return InformationStatistic(resolve_feature(feature, task), aggregator)
 
 
 def moment_based(task: Task, feature: str | Feature, order: int = 2, gamma: float = 1.0) -> InformationStatistic:

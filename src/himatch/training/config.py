@@ -10,6 +10,7 @@ from himatch._runtime.settings import make_plain, whole
 from himatch.errors import HimatchError
 from himatch.methods import Method
 from himatch.networks.transformer import ModelConfig
+from himatch.training.draws import Sampling
 
 Schedule = Literal["constant", "cosine", "linear"]
 PRESETS = ("paper", "fast", "cpu")
@@ -34,6 +35,8 @@ class TrainConfig:
     """Weight decay of AdamW."""
     clip: float = 0.25
     """Largest gradient norm."""
+    sampling: Sampling = "windows"
+    """Any window, so that episodes come by length, or any of any episode, as in the authors' code."""
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -49,6 +52,8 @@ class TrainConfig:
         for name in ("learning_rate", "weight_decay"):  # clip = inf clips nothing
             if not math.isfinite(getattr(self, name)):
                 raise HimatchError(f"{name} must be finite, got {getattr(self, name)}")
+        if self.sampling not in get_args(Sampling):
+            raise HimatchError(f"sampling must be windows or episodes, got {self.sampling!r}")
         if self.schedule not in get_args(Schedule):
             raise HimatchError(f"schedule must be constant, cosine or linear, got {self.schedule!r}")
 

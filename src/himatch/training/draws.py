@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+Sampling = Literal["windows", "episodes"]
 CHUNK = 256
 """Steps whose random draws are made together."""
 
@@ -53,6 +54,15 @@ class WindowIndex:
     def __len__(self) -> int:
         return int(self.first[-1])
 
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], sampling: Sampling) -> NDArray[np.int64]:
+        """Numbers of random windows: any, so that episodes come by length, or any of any episode."""
+        if sampling == "windows":
+            return rng.integers(len(self), size=shape)
+        counts = np.diff(self.first)
+        episode = rng.choice(np.flatnonzero(counts), size=shape)
+        window: NDArray[np.int64] = self.first[episode] + rng.integers(counts[episode])
+        return window
+
     def locate(self, window: NDArray[np.int64]) -> Windows:
         """Where the windows of these numbers lie."""
         episode = np.searchsorted(self.first, window, side="right") - 1
@@ -71,12 +81,20 @@ class Draws(NamedTuple):
     noise: NDArray[np.float32] | None = None
 
 
-def draw(seeds: tuple[int, ...], chunk: int, windows: int, batch: int, look_ahead: int, noise: int = 0) -> Draws:
-    """The draws of one chunk: any windows, one by one."""
+def draw(
+    seeds: tuple[int, ...],
+    chunk: int,
+    index: WindowIndex,
+    batch: int,
+    look_ahead: int,
+    noise: int = 0,
+    sampling: Sampling = "windows",
+) -> Draws:
+    """The draws of one chunk, window by window."""
     chosen, ahead, random = [], [], []
     for seed in seeds:
         rng = np.random.default_rng([seed, chunk])
-        chosen.append(rng.integers(windows, size=(CHUNK, batch)))
+        chosen.append(index.draw(rng, (CHUNK, batch), sampling))
         ahead.append(rng.integers(look_ahead + 1, size=(CHUNK, batch)))
         if noise:
             random.append(rng.standard_normal((CHUNK, batch, noise), dtype=np.float32))

@@ -21,7 +21,7 @@ from himatch.methods.base import Agent
 from himatch.methods.batch import Batch, BatchSpec
 from himatch.methods.normalizers import Normalizers
 from himatch.methods.window import cut
-from himatch.training.draws import CHUNK, Draws, TaskDraws, Tasks, WindowIndex, draw
+from himatch.training.draws import CHUNK, Draws, Sampling, TaskDraws, Tasks, WindowIndex, draw
 from himatch.training.transitions import Transitions
 from himatch.types import Array, StepRows
 
@@ -40,10 +40,12 @@ class Sampler:
         self.index = WindowIndex.of(dataset.lengths, spec.context, followed)
         self._task_draws: dict[int, TaskDraws] = {}
 
-    def draw(self, seeds: tuple[int, ...], chunk: int, batch: int, context_steps: int = 0) -> Draws:
+    def draw(
+        self, seeds: tuple[int, ...], chunk: int, batch: int, context_steps: int = 0, sampling: Sampling = "windows"
+    ) -> Draws:
         """Random windows for a chunk of steps; ``context_steps`` in a row of one task each, or any."""
         if not context_steps or self.tasks is None:
-            return draw(seeds, chunk, len(self.index), batch, self.spec.look_ahead, self.spec.noise)
+            return draw(seeds, chunk, self.index, batch, self.spec.look_ahead, self.spec.noise, sampling)
         if context_steps not in self._task_draws:
             self._task_draws[context_steps] = TaskDraws(self.tasks, self.index, context_steps)
         return self._task_draws[context_steps](seeds, chunk, batch)

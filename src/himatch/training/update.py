@@ -93,7 +93,8 @@ class Update:
 
     def _begin(self, chunk: int, first: int) -> None:
         """Lay out a chunk's draws and learning rates on the device."""
-        self.sampler.begin(self.sampler.draw(self.seeds, chunk, self.stage.batch_size, self.stage.context_steps), chunk)
+        stage, sampling = self.stage, self.config.sampling
+        self.sampler.begin(self.sampler.draw(self.seeds, chunk, stage.batch_size, stage.context_steps, sampling), chunk)
         self._rates.copy_(torch.tensor([self.config.rate(chunk * CHUNK + i) for i in range(CHUNK)]))
         self._place.fill_(first)
 

@@ -109,10 +109,12 @@ class DT(SequenceMethod):
     """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
     gamma: float = 1.0
     """Discount of the statistic."""
+    scale: float | None = None
+    """What the sum is divided by; the task's horizon where left out, 1000 in the authors' code."""
 
     def statistic(self, task: Task) -> InformationStatistic:
-        """The sum, divided by the horizon."""
-        return return_based(task, self.feature, self.gamma)
+        """The sum, divided by ``scale``."""
+        return return_based(task, self.feature, self.gamma, self.scale)
 
 
 @dataclass(frozen=True)
@@ -127,15 +129,19 @@ class CDT(SequenceMethod):
     """Discount of the statistic."""
     bins: int = PAPER_BINS
     """Bins of the histogram."""
+    z: Literal["histogram", "counts"] = "histogram"
+    """Shares in the bins (the paper), or counts, which also say how much time is left (its authors' code)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.z not in ("histogram", "counts"):
+            raise HimatchError(f"z is a histogram or counts, got {self.z!r}")
         if not 2 <= self.bins <= MOST_BINS:
             raise HimatchError(f"a histogram that tells anything has 2 to {MOST_BINS} bins, got {self.bins}")
 
     def statistic(self, task: Task) -> InformationStatistic:
-        """The histogram."""
-        return distribution_based(task, self.feature, self.bins, self.gamma)
+        """The histogram, or counts."""
+        return distribution_based(task, self.feature, self.bins, self.gamma, counts=self.z == "counts")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 from himatch.errors import HimatchError
 from himatch.statistics.aggregators.aggregator import Additive, Aggregator
 from himatch.statistics.aggregators.best_task import BestTask
+from himatch.statistics.aggregators.counts import Counts
 from himatch.statistics.aggregators.discounted_sum import DiscountedSum
 from himatch.statistics.aggregators.final_value import FinalValue
 from himatch.statistics.aggregators.histogram import Histogram
@@ -19,6 +20,7 @@ __all__ = [
     "Additive",
     "Aggregator",
     "BestTask",
+    "Counts",
     "DiscountedSum",
     "FinalValue",
     "Histogram",
@@ -29,7 +31,7 @@ __all__ = [
 ]
 
 AGGREGATORS: dict[str, type[Any]] = {
-    cls.kind: cls for cls in (BestTask, DiscountedSum, FinalValue, Histogram, Moments, Window)
+    cls.kind: cls for cls in (BestTask, Counts, DiscountedSum, FinalValue, Histogram, Moments, Window)
 }
 """Every fixed aggregator by the name it is stored under."""
 

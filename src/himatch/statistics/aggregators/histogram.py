@@ -63,18 +63,27 @@ class Histogram:
         places, width = self._places(phi), self.width(phi.shape[1])
         if self.gamma == 1.0:
             remaining = np.arange(len(places), 0, -1, dtype=np.float32)[:, None]
-            z: Array = np.divide(counts_of_rest(places, width), remaining, dtype=np.float32)
-            return z
+            return self.of_counts(counts_of_rest(places, width), remaining)
         weights = discounted_sums(self.contributions(phi), self.gamma)
-        return (weights / discounted_counts(len(places), self.gamma)).astype(np.float32)
+        return self.of_counts(weights, discounted_counts(len(places), self.gamma))
+
+    def of_counts(self, counts: NDArray[np.number], steps: Float[NDArray[np.floating], "*rows 1"]) -> Array:
+        """The statistic of so many steps, or such a weight of them, with those counts in the bins."""
+        z: Array = np.divide(counts, steps, dtype=steps.dtype).astype(np.float32, copy=False)
+        return z
 
     def meaning(self, feature: str) -> str:
         """In words."""
-        ranges = ", ".join(f"{a:.9g} to {b:.9g}" for a, b in zip(self.bins.low, self.bins.high, strict=True))
         return (
             f"distribution of {feature} over the rest of the episode{discounted_by(self.gamma)}: shares in "
-            f"{self.count} equal bins from {ranges}, what lies outside in the end bins"
+            f"{self.described_bins}"
         )
+
+    @property
+    def described_bins(self) -> str:
+        """The bins in words."""
+        ranges = ", ".join(f"{a:.9g} to {b:.9g}" for a, b in zip(self.bins.low, self.bins.high, strict=True))
+        return f"{self.count} equal bins from {ranges}, what lies outside in the end bins"
 
     @shaped
     def contributions(self, phi: Float[NDArray[np.floating], "T d"]) -> Float[Array64, "T d*{self.count}"]:
