@@ -197,8 +197,15 @@ def trials() -> dict[str, Trial]:
         "cpu squashed 2 steps": gaussian.with_(context=2, steps=24_000),
         "cpu squashed 1 step": gaussian.with_(context=1, steps=36_000),
     }
+    short = Trial("cdt", settings={"steps": 7_000}, acts=("last", "selected"))
+    found |= {  # with --preset cpu: choices of the authors' code
+        "cpu 7k": short,
+        "cpu 7k, counts": replace(short, switches={"z": "counts"}),
+        "cpu 7k, episodes evenly": short.with_(sampling="episodes"),
+        "cpu 7k, time embeddings of size 1": short.with_(time_std=1.0),
+    }
     for name, trial in list(found.items()):
-        if trial.method in ("lab-cdt", "cdt"):
+        if trial.method in ("lab-cdt", "cdt") and "z" not in trial.switches:
             found[f"dt {name}"] = trial.with_(method=trial.method.replace("cdt", "dt"))
     # One network a policy and four as one, of the same training: what do three more networks buy?
     temperatures = ("last", "sampled 0.7", "sampled 0.85", "sampled 1", "selected")

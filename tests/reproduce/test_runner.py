@@ -30,7 +30,6 @@ from himatch.reproduce import budgets as budgets_module
 from himatch.reproduce import execution as execution_module
 from himatch.reproduce import jobs as jobs_module
 from himatch.reproduce import measurements as measurements_module
-from himatch.reproduce import targets as targets_module
 from himatch.reproduce.budgets import Budget
 from himatch.reproduce.report import build_tables
 from himatch.reproduce.results import charged_scores
@@ -49,7 +48,6 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     budgets = {**BUDGETS, "smoke": TINY}
     for module in (budgets_module, jobs_module, execution_module):
         monkeypatch.setattr(module, "BUDGETS", budgets)
-    monkeypatch.setattr(targets_module, "HALF", HORIZON // 2)
 
 
 @pytest.fixture(scope="module")
@@ -346,6 +344,7 @@ def test_several_processes_know_a_method_of_ones_own(cache: str, logs: Path, tmp
         "feature": "x_velocity",
         "gamma": 1.0,
         "bins": 5,
+        "z": "histogram",
     }
     with pytest.raises(HimatchError, match=r"--import .*missing\.py: no such file"):
         options(cache, imports=(str(tmp_path / "missing.py"),))
@@ -458,7 +457,7 @@ def test_targets_beside_the_data_are_new_and_named(
     assert run_benchmark(["zvel"], tmp_path / "usual", chosen, quiet=True)[0].failure is None
     ((trained_on, extra),) = seen
     known = {episode.observations.tobytes() for episode in trained_on}
-    assert len(known) == len(extra) == 20
+    assert (len(known), len(extra)) == (20, 10)
     assert not known & {episode.observations.tobytes() for episode in extra}
     theirs = write_minari(trained_on, tmp_path / "theirs-v0")
     mine = replace(chosen, data=str(theirs))
@@ -469,7 +468,7 @@ def test_targets_beside_the_data_are_new_and_named(
     assert (targets["hash"], targets["made_by_himatch"]) == (extra.content_hash, True)
     caption = build_tables(results)[0].caption
     assert "Data: theirs-v0 (not made by himatch, 20 episodes, " in caption
-    assert f"; {targets['name']} (targets, made by himatch, 20 episodes, sha256 {targets['hash'][:8]})." in caption
+    assert f"; {targets['name']} (targets, made by himatch, 10 episodes, sha256 {targets['hash'][:8]})." in caption
 
 
 LOST_WHILE_TRAINING = """

@@ -23,7 +23,7 @@ from himatch.policy import Policy
 from himatch.reproduce.jobs import Job, Options
 from himatch.reproduce.results import JobResult, ResultKey, TargetScore
 from himatch.reproduce.suites import SUITES
-from himatch.reproduce.targets import PATCHWORKS, SuiteTarget, suite_targets
+from himatch.reproduce.targets import ADDITIONAL, SuiteTarget, suite_targets
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
 
@@ -41,7 +41,7 @@ def measure(
         extra = cached_dataset(
             job.dataset,
             options.cache,
-            episodes=2 * PATCHWORKS,
+            episodes=2 * ADDITIONAL,
             seed=ADDITIONAL_SEED,
             threads=options.threads,
             quiet=True,

@@ -10,12 +10,13 @@ from himatch.errors import HimatchError
 from himatch.evaluation.evaluation import SHIFTS
 from himatch.reproduce.suite import Suite
 from himatch.reproduce.suites import HELD_OUT_VELOCITIES, SYNTHETIC
-from himatch.targets import Demonstration, Patched, Shifted, Synthetic, Target, parse_target
+from himatch.targets import Demonstration, Shifted, Synthetic, Target, parse_target
+from himatch.types import Trajectory, concatenate
 
 SHUFFLE_SEED = 0
 PER_VELOCITY = 10
-UNIMODAL, PATCHWORKS = 5, 10
-HALF = 500  # steps of an episode, after which a patchwork switches
+ADDITIONAL = 5  # episodes of each behaviour that zvel's targets are made of
+BEHAVIOURS = ("run", "backflip")
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,25 @@ def _synthetic(task: str) -> list[SuiteTarget]:
 
 
 def _patchwork(extra: TrajectoryDataset) -> list[SuiteTarget]:
-    """Ten additional episodes of each behaviour: five of each alone, and ten that switch half-way."""
-    run = [Demonstration(e, f"run {i + 1}") for i, e in enumerate(extra.filter(lambda e: e.label == "run"))]
-    flip = [Demonstration(e, f"backflip {i + 1}") for i, e in enumerate(extra.filter(lambda e: e.label == "backflip"))]
-    alone = [SuiteTarget(target, "uni-modal") for target in (*run[:UNIMODAL], *flip[:UNIMODAL])]
-    pairs = zip(run[:PATCHWORKS], flip[:PATCHWORKS], strict=True)
-    return alone + [SuiteTarget(Patched(first, second, HALF), "bi-modal") for first, second in pairs]
+    """Five additional episodes of each behaviour, and their halves joined, each once: ten that run and then flip."""
+    run, flip = ([episode for episode in extra if episode.label == label][:ADDITIONAL] for label in BEHAVIOURS)
+    alone = [
+        SuiteTarget(Demonstration(episode, f"{episode.label} {number}"), "uni-modal")
+        for behaviour in (run, flip)
+        for number, episode in enumerate(behaviour, 1)
+    ]
+    halves = {"first": (_early, _late), "second": (_late, _early)}
+    joined = [
+        SuiteTarget(Demonstration(concatenate(one(first), other(second)), f"{which} half of run {number}"), "bi-modal")
+        for which, (one, other) in halves.items()
+        for number, (first, second) in enumerate(zip(run, flip, strict=True), 1)
+    ]
+    return alone + joined
+
+
+def _early(episode: Trajectory) -> Trajectory:
+    return episode[: len(episode) // 2]
+
+
+def _late(episode: Trajectory) -> Trajectory:
+    return episode[len(episode) // 2 :]
