@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from himatch.experts import Expert, load_expert, read_cards
-from himatch.experts.selection import full_turns, roll_out, velocity_error
+from himatch.experts.selection import backward_turns, flips_back, roll_out, velocity_error
 from himatch.simulation import EVALUATION_SEED
 from himatch.types import Trajectory
 
@@ -24,8 +24,8 @@ def note(expert: Expert, played: Sequence[Trajectory]) -> str:
         off = [velocity_error([episode], expert.settings["velocity"]) for episode in played]
         return f"velocity off by {np.mean(off):.3f} on average, {max(off):.3f} at worst"
     if expert.name == "backflip":
-        turns = [full_turns(e) for e in played]
-        return f"3 turns in {sum(t >= 3 for t in turns)} of {len(turns)}, at least {min(turns):.1f}"
+        turns = np.mean([backward_turns(episode) for episode in played])
+        return f"{sum(map(flips_back, played))} of {len(played)} flip back, {turns:.1f} turns backwards on average"
     return ""
 
 

@@ -116,6 +116,9 @@ def test_agents_that_differ_in_a_setting_share_a_row() -> None:
     assert each[2].check == "off by 0.002"
 
 
+FLIPPING = "3 turns backwards, towards -x, in 18 of 20"
+
+
 @pytest.mark.parametrize(
     ("name", "entry", "found"),
     [
@@ -124,8 +127,8 @@ def test_agents_that_differ_in_a_setting_share_a_row() -> None:
         ("ant-medium", card(1300.0), ("26 % of expert", "25 to 50 % of its expert", True)),
         ("ant-medium", card(2600.0), ("52 % of expert", "25 to 50 % of its expert", False)),
         ("cheetah-vel-0.1", card(-6.0, velocity_error=0.151), ("off by 0.151", "mean velocity within 0.15", False)),
-        ("backflip", card(9.0, three_turns=17), ("3 turns: 17/20", "3 turns in 18 of 20", False)),
-        ("backflip", card(9.0, three_turns=18), ("3 turns: 18/20", "3 turns in 18 of 20", True)),
+        ("backflip", card(9.0, flips_back=17), ("back: 17/20", FLIPPING, False)),
+        ("backflip", card(9.0, flips_back=18), ("back: 18/20", FLIPPING, True)),
         ("arm-expert", card(9.0), ("", "", None)),
         ("arm-medium", card(9.0), ("", "", None)),
     ],

@@ -18,7 +18,7 @@ from himatch.experts import AgentSpec, SACConfig, load_expert, read_cards, selec
 from himatch.experts.expert import Expert, narrowed, stacked_actor
 from himatch.experts.networks import Actor
 from himatch.experts.run import dims_of
-from himatch.experts.selection import CARD_SEED, ExpertRun, full_turns, velocity_error
+from himatch.experts.selection import CARD_SEED, ExpertRun, backward_turns, flips_back, velocity_error
 from himatch.simulation.gymnasium_envs import GymnasiumSimulator
 
 TINY = SACConfig(hidden=(8, 8), copies=4, updates=1, batch_size=8, memory=400, first=80)
@@ -160,7 +160,17 @@ def test_what_velocity_agents_and_flips_are_held_to() -> None:
     steps[:, 1] = np.linspace(0.0, 7.0 * np.pi, 200)
     episode = hm.Trajectory(steps, np.zeros((200, 6)), np.zeros(200), steps[0])
     assert velocity_error([episode], 1.5) == pytest.approx(0.1, abs=1e-5)
-    assert full_turns(episode) == pytest.approx(3.5)
+    assert backward_turns(episode) == pytest.approx(-3.5)
+    assert not flips_back(episode)
+
+
+@pytest.mark.parametrize(("turns", "velocity", "back"), [(3.5, -1.0, True), (3.5, 1.0, False), (2.5, -1.0, False)])
+def test_a_back_flip_turns_nose_up_and_moves_backwards(turns: float, velocity: float, back: bool) -> None:
+    steps = np.zeros((200, 17))
+    steps[:, 1], steps[:, 8] = np.linspace(0.0, -2.0 * np.pi * turns, 200), velocity
+    episode = hm.Trajectory(steps, np.zeros((200, 6)), np.zeros(200), steps[0])
+    assert backward_turns(episode) == pytest.approx(turns)
+    assert flips_back(episode) is back
 
 
 def test_what_is_measured_is_named_by_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +180,7 @@ def test_what_is_measured_is_named_by_the_task(monkeypatch: pytest.MonkeyPatch) 
     steps = np.zeros((200, 17))
     steps[:, 3] = np.linspace(0.0, 2.0 * np.pi, 200)
     episode = hm.Trajectory(steps, np.zeros((200, 6)))
-    assert full_turns(episode) == pytest.approx(1.0)
+    assert backward_turns(episode) == pytest.approx(-1.0)
     assert velocity_error([episode], 0.0) == pytest.approx(steps[50:, 3].mean(), abs=1e-5)
 
 

@@ -106,9 +106,10 @@ def check(name: str, cards: Mapping[str, Card]) -> tuple[str, str, bool | None]:
     if "velocity_error" in sampled:
         error = sampled["velocity_error"]
         return f"off by {error:.3f}", f"mean velocity within {VELOCITY_ERROR}", error <= VELOCITY_ERROR
-    if "three_turns" in sampled:
-        turning, of = sampled["three_turns"], sampled["episodes"]
-        return f"3 turns: {turning}/{of}", f"3 turns in {TURNING} of 20", turning * 20 >= TURNING * of
+    if "flips_back" in sampled:
+        turning, of = sampled["flips_back"], sampled["episodes"]
+        aim = f"3 turns backwards, towards -x, in {TURNING} of 20"
+        return f"back: {turning}/{of}", aim, turning * 20 >= TURNING * of
     expert = cards.get(f"{name.removesuffix('-medium')}-expert")
     if name.endswith("-medium") and expert is not None and expert["stochastic"]["mean"] > 0:
         part, (low, high) = sampled["mean"] / expert["stochastic"]["mean"], MEDIUM

@@ -130,9 +130,19 @@ def velocity_error(episodes: Sequence[Trajectory], velocity: float) -> float:
     return abs(float(np.mean(reached)) - velocity)
 
 
-def full_turns(episode: Trajectory) -> float:
-    """How far the body turned about its pitch axis, in full turns from one extreme to the other."""
-    return float(np.ptp(_coordinate(episode, BACKFLIP, "pitch"))) / (2.0 * np.pi)
+def backward_turns(episode: Trajectory) -> float:
+    """Full turns nose up; those nose down count below zero. The reward of back-flips prefers neither."""
+    pitch = _coordinate(episode, BACKFLIP, "pitch")
+    return float(pitch[0] - pitch[-1]) / (2.0 * np.pi)
+
+
+def flips_back(episode: Trajectory) -> bool:
+    """Whether it flips as the paper's agent does: backwards, three times at least, and on average towards -x."""
+    return backward_turns(episode) >= 3.0 and float(_coordinate(episode, BACKFLIP, "x_velocity").mean()) < 0.0
+
+
+def _mean_of(episodes: Sequence[Trajectory], feature: str) -> float:
+    return float(np.mean([_coordinate(episode, BACKFLIP, feature).mean() for episode in episodes]))
 
 
 def _coordinate(episode: Trajectory, task: Task, feature: str) -> Array:
@@ -158,7 +168,7 @@ def select_experts(
         if name == CHEETAH_VEL.name:
             experts = _velocities(opened, task, agents, threads)
         elif name == BACKFLIP.name:
-            experts = _best(opened, task, agents, threads, lambda e: sum(full_turns(x) >= 3 for x in e), "")
+            experts = _best(opened, task, agents, threads, lambda e: sum(map(flips_back, e)), "")
         else:
             experts = _locomotion(opened, task, agents, threads, _kept(Path(out), only, f"{name}-expert"))
         chosen = [replace(e, card={**facts, **e.card}) for e in experts if not only or e.name in only]
@@ -269,7 +279,11 @@ def evaluated(expert: Expert, threads: int = 0) -> Expert:
         if task.name == CHEETAH_VEL.name:
             card[mode]["velocity_error"] = round(velocity_error(episodes, expert.settings["velocity"]), 4)
         if task.name == BACKFLIP.name:
-            card[mode]["three_turns"] = sum(full_turns(episode) >= 3 for episode in episodes)
+            card[mode] |= {
+                "flips_back": sum(map(flips_back, episodes)),
+                "backward_turns": round(float(np.mean([backward_turns(episode) for episode in episodes])), 2),
+                **{name: round(_mean_of(episodes, name), 3) for name in ("x_velocity", "pitch_rate")},
+            }
     return replace(expert, card=card)
 
 
