@@ -16,7 +16,7 @@ from himatch.methods import METHODS, Agent, Method, method_from_spec
 from himatch.methods.batch import Dims
 from himatch.methods.normalizers import Normalizers
 from himatch.networks.transformer import ModelConfig
-from himatch.runs.description import stored_model
+from himatch.runs.description import plain_spec, stored_method, stored_model
 from himatch.runs.fingerprint import check_fingerprint
 from himatch.runs.folder import RunFolder, Weights
 from himatch.runs.references import read_reference, referenced_features
@@ -49,12 +49,15 @@ class Run:
                 raise TaskError(
                     f"its method {name!r} is not known here; import what registers it (--import FILE.py or NAME)"
                 )
-            method = method_from_spec(description["method"])
+            method = stored_method(folder, description)
+            description["method"] = plain_spec(method)
             Dims(**description["widths"])
             task = task_from_spec(description["task"])
             float(description.get("temperature", 0.0))
         except TaskError as reason:
             raise TaskError(f"{folder}: {reason}") from None
+        except DataError:
+            raise
         except (KeyError, TypeError, ValueError) as reason:
             raise folder.incomplete(reason) from None
         check_fingerprint(folder, task)
