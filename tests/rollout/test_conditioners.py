@@ -17,6 +17,7 @@ import himatch as hm
 from himatch.errors import TargetError
 from himatch.methods import Method
 from himatch.methods.batch import Dims
+from himatch.methods.codes import CODES, CodesName
 from himatch.methods.conditioner import Conditioner
 from himatch.methods.normalizers import Normalizers
 from himatch.networks.transformer import ModelConfig
