@@ -29,7 +29,7 @@ METHODS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "moments": (hm.MomentsDT("x_velocity"), {"context": 1, "tokens": "states", "head": "squashed"}),
     "goal": (hm.GoalDT(), {"tokens": "triples"}),
     "bdt": (hm.BDT(m=2, target_window=4), {}),
-    "bdt public": (hm.BDT(m=2, codes="public", public_mask=True, public_start=True), {"tokens": "triples", "layers": 1}),
+    "bdt public": (hm.BDT(m=2, codes="public", public_mask=True, public_start=True), {"tokens": "triples"}),
     "dt-ae": (hm.DTAE(m=2, target_window=4), {"layers": 1}),
     "dt-cpc": (hm.DTCPC(m=2, codes="pseudocode"), {}),
     "dt-e2e": (hm.DTE2E(m=3, target_window=3), {"tokens": "triples"}),

@@ -130,7 +130,7 @@ def test_the_public_start_flips_features_at_the_first_step(mask: bool) -> None:
     states = torch.randn(25, 3)
     torch.testing.assert_close(rollout_codes(flipped, states, 1), rollout_codes(usual, states, 1))
     assert (rollout_codes(flipped, states, 0) - rollout_codes(usual, states, 0)).abs().max() > 1e-3
-    # Read first to last under the times of last to first; the mask is at the other end, and the last state reads itself.
+    # Read first to last at the times of last to first; the mask is at the other end, and the last state reads itself.
     seen = steps_seen(lambda x: rollout_codes(flipped, x, 0), states)[0]
     assert seen == ([0, 1, 2, 4] if mask else list(range(N)))
     if not mask:
@@ -151,7 +151,7 @@ def test_summed_codes_are_sums_over_the_states_they_have_seen() -> None:
 
 
 def test_choices_are_checked() -> None:
-    with pytest.raises(HimatchError, match="^codes must be one of look-ahead, pseudocode, public, got 'literal'$"):
+    with pytest.raises(HimatchError, match=r"^codes must be one of look-ahead, pseudocode, public, got 'literal'$"):
         hm.BDT(codes="literal")  # type: ignore[arg-type]
     for slip in ("public_mask", "public_start"):
         with pytest.raises(HimatchError, match=f"^{slip} is of public codes, and codes are look-ahead$"):

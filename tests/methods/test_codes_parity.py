@@ -72,7 +72,8 @@ class Plain:
 
     def public(self, states: Tensor, times: list[int], hidden: tuple[int, ...] = ()) -> Tensor:
         """The authors' second transformer, on states and times that are in the order of reading."""
-        x = self.norm("codes.embed_norm", self.linear("codes.embed", states) + self.weights["codes.position.weight"][times])
+        x = self.linear("codes.embed", states) + self.weights["codes.position.weight"][times]
+        x = self.norm("codes.embed_norm", x)
         return self.linear("codes.code", self.gpt("codes.transformer", x, hidden))
 
     def scaled(self, states: Any) -> Tensor:
@@ -125,9 +126,7 @@ def test_evaluation_of_the_pseudocode(hopper: hm.TrajectoryDataset, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("mask", "start"), [(False, False), (True, False), (False, True), (True, True)])
-def test_evaluation_of_the_public_code(
-    mask: bool, start: bool, hopper: hm.TrajectoryDataset, tmp_path: Path
-) -> None:
+def test_evaluation_of_the_public_code(mask: bool, start: bool, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
     """Its contexts are padded on the left, with a mask; without the padding the last codes are what is left."""
     method = hm.BDT(m=3, codes="public", public_mask=mask, public_start=start)
     policy = untrained(method, hopper, tmp_path, seeds=(3, 8), **MODEL)

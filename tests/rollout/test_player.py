@@ -100,7 +100,10 @@ def test_actions_are_those_of_the_logged_path(
 
 @pytest.mark.parametrize(
     ("name", "conditioning"),
-    [*((name, "nominal") for name in ("bc", "cdt", "moments", "bdt", "bdt public slips", "dt-ae")), ("cdt", "remaining")],
+    [
+        *((name, "nominal") for name in ("bc", "cdt", "moments", "bdt", "bdt public slips", "dt-ae")),
+        ("cdt", "remaining"),
+    ],
 )
 def test_one_graph_serves_every_step(
     name: str, conditioning: Conditioning, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -174,7 +177,7 @@ def test_z_of_a_target_is_clipped_to_the_training_support(hopper: hm.TrajectoryD
 
 
 @pytest.mark.parametrize("graphed", [False, True])
-@pytest.mark.parametrize("name", ["bc", "cdt", "cdt triples", "bdt", "bdt pseudocode", "bdt public slips", "meta-bc", "context of one"])
+@pytest.mark.parametrize("name", ["bc", "cdt", "cdt triples", "bdt", "bdt public slips", "meta-bc", "context of one"])
 def test_rollouts_apart_begin_again_one_by_one(
     name: str, graphed: bool, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
