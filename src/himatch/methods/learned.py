@@ -125,13 +125,14 @@ class CodeAgent(SequenceAgent):
             return codes
         missing = (self.config.context - 1 - now).clamp(min=0)
         places = (steps + missing.unsqueeze(-1)).clamp(max=self.config.context - 1)
-        return codes.take_along_dim(places.unsqueeze(-1).expand(*windows, 1), 2)
+        return codes.gather(2, places.unsqueeze(-1).expand_as(codes))
 
     def _seen(self, steps: Int[Tensor, " S"], now: Int[Tensor, "#K n"]) -> Bool[Tensor, "#K n S"]:
         """The public code's mask: as long as a state is wide; its first step has it at the other end."""
         width = self.dims.observation
         at_other_end = (now == 0).unsqueeze(-1) & self.method.public_start
-        return torch.where(at_other_end, steps >= len(steps) - width, steps < width)
+        first = at_other_end * max(len(steps) - width, 0)
+        return (steps >= first) & (steps < first + width)
 
     def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, target_of: Tensor) -> Conditioner:
         """Windows of the demonstrations' states."""
