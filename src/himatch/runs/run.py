@@ -49,17 +49,15 @@ class Run:
                 raise TaskError(
                     f"its method {name!r} is not known here; import what registers it (--import FILE.py or NAME)"
                 )
-            method = stored_method(folder, description)
-            description["method"] = plain_spec(method)
             Dims(**description["widths"])
             task = task_from_spec(description["task"])
             float(description.get("temperature", 0.0))
         except TaskError as reason:
             raise TaskError(f"{folder}: {reason}") from None
-        except DataError:
-            raise
         except (KeyError, TypeError, ValueError) as reason:
             raise folder.incomplete(reason) from None
+        method = stored_method(folder, description)
+        description["method"] = plain_spec(method)
         check_fingerprint(folder, task)
         stored = description.get("statistic")
         statistic = method.statistic(task) if stored is None else InformationStatistic.from_spec(stored, task)
