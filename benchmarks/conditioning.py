@@ -23,7 +23,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
     parser.add_argument("--task")
-    parser.add_argument("--method", nargs="+", default=["cdt"], help='cdt, bdt, bdt:{"literal":true}, ...')
+    parser.add_argument("--method", nargs="+", default=["cdt"], help='cdt, bdt, bdt:{"codes":"public"}, ...')
     parser.add_argument("--feature", default="x_velocity")
     parser.add_argument("--preset", default="fast")
     parser.add_argument("--steps", type=int)

@@ -206,7 +206,8 @@ class Variant(NamedTuple):
 VARIANTS = {
     **{name: Variant(hm.make_method(name)) for name in ("bc", "dt", "cdt", "moments", "goal")},
     **{name: Variant(hm.make_method(name, **LEARNED)) for name in ("bdt", "dt-e2e")},
-    "bdt literal": Variant(hm.BDT(m=2, target_window=4, literal=True)),
+    "bdt pseudocode": Variant(hm.BDT(m=2, codes="pseudocode")),
+    "bdt public": Variant(hm.BDT(m=2, codes="public")),
     **{f"dt-ae {mode}": Variant(hm.DTAE(mode=mode, pretrain_steps=STEPS, **LEARNED)) for mode in MODES},
     **{f"dt-cpc {mode}": Variant(hm.DTCPC(mode=mode, pretrain_steps=STEPS, **LEARNED)) for mode in MODES},
     "meta-bc": Variant(hm.MetaBC(**TASKS)),

@@ -172,7 +172,7 @@ def every_suite(
         results.append(
             job("synthetic", task, methods[0], "x_velocity", synthetic(), conditioning="planned", quality=0.05)
         )
-        for method in ("BDT (m=16, N=20)", "BDT (m=16, N=20, literal)", "DT-AE (joint, m=16)", "DT-E2E (m=4)"):
+        for method in ("BDT (m=16, N=20)", "BDT (m=16, N=20, public)", "DT-AE (joint, m=16)", "DT-E2E (m=4)"):
             results += [job("imitation", task, method, feature, held_out()) for feature in ("x_velocity", "reward")]
         groups = [Place(g, g, {}) for g in ("best", "middle", "worst", "all")]
         results += [job("data", task, "dataset", feature, groups, seeds=()) for feature in ("x_velocity", "reward")]

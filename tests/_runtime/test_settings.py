@@ -24,7 +24,7 @@ def test_numpys_numbers_become_pythons() -> None:
     assert isinstance(train.clip, float)
     methods = (
         hm.CDT(bins=np.int32(7), gamma=np.float64(0.5)),  # type: ignore[arg-type]
-        hm.BDT(literal=np.bool_(True)),  # type: ignore[arg-type]
+        hm.BDT(codes="public", public_mask=np.bool_(True)),  # type: ignore[arg-type]
         hm.DTE2E(hidden=np.array([8, 8])),  # type: ignore[arg-type]
         hm.MetaBC(encoder=[np.int64(4)], pretrain_steps=np.int64(5)),  # type: ignore[arg-type]
     )
@@ -56,7 +56,7 @@ def test_a_whole_number_may_be_written_as_a_float() -> None:
         ),
         (lambda: hm.CDT(bins=3.5), "bins must be a whole number"),
         (lambda: hm.DT(gamma=None), "gamma must be a number, got None"),
-        (lambda: hm.BDT(literal="no"), "literal must be True or False, got 'no'"),
+        (lambda: hm.BDT(public_mask="no"), "public_mask must be True or False, got 'no'"),
         (lambda: hm.FOCAL(encoder="200"), "encoder must be a list of whole numbers, got '200'"),
         (lambda: hm.CDT(["vx", "effort"]), r"feature must be a name.*got \['vx', 'effort'\]"),
         (lambda: hm.CDT(lambda obs, act, rew: obs), "feature must be a name.*is named in the task"),

@@ -109,7 +109,7 @@ def check(policy: Policy, target: Any, conditionings: tuple[str, ...], data: hm.
         (hm.MomentsDT("x_velocity", order=4), None, ("nominal", "remaining"), False),
         (hm.GoalDT("obs[3]"), None, ("nominal", "remaining"), False),
         (hm.BDT(m=2, target_window=4, look_ahead=3), None, ("nominal",), True),
-        (hm.BDT(m=2, literal=True), None, ("nominal",), False),
+        (hm.BDT(m=2, codes="pseudocode"), None, ("nominal",), False),
         (hm.MetaBC(m=2, encoder=(8,)), None, ("nominal",), False),
         (hm.BC(), None, ("nominal",), False),
     ],

@@ -196,7 +196,7 @@ def test_the_target_on_the_card_is_one_of_this_run(
         (hm.BC(), {"preset": "fast", "steps": 100, "warmup": 7, "head": "gaussian"}),
         (hm.CDT("x_velocity"), {"preset": "cpu", "steps": 3000, "warmup": 200}),  # the preset's, but not of 3000 steps
         (hm.MetaBC(m=5, pretrain_steps=9), {"preset": "cpu", "steps": 100}),
-        (hm.BDT(literal=True), {"preset": "fast"}),
+        (hm.BDT(codes="public", public_mask=True), {"preset": "fast"}),
         (hm.DTE2E(hidden=(32, 16)), {"preset": "fast"}),
         (hm.FOCAL(target_divergence=0.5, tasks=3, context_steps=2), {"preset": "fast", "width": 32}),
     ],

@@ -29,9 +29,9 @@ METHODS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "moments": (hm.MomentsDT("x_velocity"), {"context": 1, "tokens": "states", "head": "squashed"}),
     "goal": (hm.GoalDT(), {"tokens": "triples"}),
     "bdt": (hm.BDT(m=2, target_window=4), {}),
-    "bdt literal": (hm.BDT(m=2, target_window=4, literal=True), {"tokens": "triples", "layers": 1}),
+    "bdt public": (hm.BDT(m=2, codes="public", public_mask=True, public_start=True), {"tokens": "triples"}),
     "dt-ae": (hm.DTAE(m=2, target_window=4), {"layers": 1}),
-    "dt-cpc": (hm.DTCPC(m=2, target_window=4, literal=True), {}),
+    "dt-cpc": (hm.DTCPC(m=2, codes="pseudocode"), {}),
     "dt-e2e": (hm.DTE2E(m=3, target_window=3), {"tokens": "triples"}),
     "meta-bc": (hm.MetaBC(m=3), {"layers": 1}),
     "focal": (hm.FOCAL(m=3), {"layers": 1}),
@@ -88,7 +88,7 @@ def robot(session: Any) -> Callable[[int, dict[str, NDArray[np.float32]]], NDArr
     return act
 
 
-@pytest.mark.parametrize("name", ["dt", "cdt", "moments", "bdt literal", "dt-ae", "meta-bc", "focal"])
+@pytest.mark.parametrize("name", ["dt", "cdt", "moments", "bdt public", "dt-ae", "dt-cpc", "meta-bc", "focal"])
 def test_onnxruntime_acts_as_the_controller(
     name: str, hopper: hm.TrajectoryDataset, tmp_path: Path, sample_by: Callable[[Any], None]
 ) -> None:
@@ -121,9 +121,10 @@ def test_onnxruntime_acts_as_the_controller(
             elif name in ("meta-bc", "focal"):
                 present["z"] = policy.only(7).embed([target])[0, 0].numpy()
             elif policy.agent.codes_of_states:
-                first = max(step - policy.context + 1, 0) if method.literal else step  # type: ignore[attr-defined]
-                count = session_shape(policy, "target_states")[0]
-                present["target_states"] = target.observations[first : first + count]
+                times = step + policy.agent.spec.rollout_start + np.arange(session_shape(policy, "target_states")[0])
+                present["target_states"] = target.observations[np.maximum(times, 0)]
+                if step == 0 and name == "bdt public":
+                    present["target_states"] = present["target_states"][::-1, ::-1]
             np.testing.assert_allclose(act(step, present), controller.act(present["states"]), atol=1e-4)
 
 

@@ -202,11 +202,11 @@ def test_orderings_are_columns_and_conditionings_are_rows(
     assert cell_of(table, "Categorical DT", "hopper/shuffled").paper is None
 
 
-def test_codes_and_literal_readings(tables: dict[str, ResultTable]) -> None:
+def test_sizes_and_choices_of_codes(tables: dict[str, ResultTable]) -> None:
     short = [row.name for row in tables["unsupervised_xvel_16"].methods if not row.is_missing]
-    assert short == ["DT-AE (joint)", "BDT (N=20)", "BDT (m=16, N=20, literal)"]
+    assert short == ["DT-AE (joint)", "BDT (N=20)", "BDT (m=16, N=20, public)"]
     assert cell_of(tables["unsupervised_xvel"], "DT-E2E (m=4)", "hopper/total").ours is not None
-    assert cell_of(tables["unsupervised_xvel"], "BDT (m=16, N=20, literal)", "hopper/total").paper is None
+    assert cell_of(tables["unsupervised_xvel"], "BDT (m=16, N=20, public)", "hopper/total").paper is None
 
 
 def test_returns_come_with_scores_and_the_nearest_is_best(tables: dict[str, ResultTable]) -> None:

@@ -17,6 +17,7 @@ import himatch as hm
 from himatch.errors import TargetError
 from himatch.methods import Method
 from himatch.methods.batch import Dims
+from himatch.methods.codes import CODES, CodesName
 from himatch.methods.conditioner import Conditioner
 from himatch.methods.normalizers import Normalizers
 from himatch.networks.transformer import ModelConfig
@@ -378,18 +379,16 @@ def test_demonstrations_follow_the_targets_clock() -> None:
     rng = np.random.default_rng(0)
     demos = [hm.Trajectory(rng.normal(size=(steps, 11)), np.zeros((steps, 3))) for steps in (4, 9)]
     target_of = np.array([[1, 0, 1]])
-    for literal in (False, True):
-        method = hm.BDT(m=2, target_window=3, literal=literal)
+    for codes, count, start in (("look-ahead", 3, 0), ("pseudocode", 5, -4), ("public", 5, 0)):
+        method = hm.BDT(m=2, target_window=3, codes=codes)  # type: ignore[arg-type]
         conditioner = made("nominal", method, [hm.demo(d) for d in demos], target_of)
-        count = method.batch_spec(5, 3).target_states
-        assert count == (5 + 3 - 1 if literal else 3)
+        assert count == method.batch_spec(5, 3).target_states
         for step in range(12):
             windows = conditioner.target_states(torch.arange(2), clock(step)[0])
             assert windows is not None
-            first = max(step - 4, 0) if literal else step
             for window, demo in zip(windows, demos, strict=True):
                 states = demo.observations
-                expected = states[np.minimum(first + np.arange(count), len(states) - 1)]
+                expected = states[np.clip(step + start + np.arange(count), 0, len(states) - 1)]
                 np.testing.assert_array_equal(window.numpy(), expected)
         assert conditioner.target_of is not None
         np.testing.assert_array_equal(conditioner.target_of.numpy(), target_of)
@@ -397,11 +396,11 @@ def test_demonstrations_follow_the_targets_clock() -> None:
         made("nominal", hm.BDT(), [Samples(np.ones(3))], target_of)
 
 
-@pytest.mark.parametrize("literal", [False, True])
-def test_demonstrations_by_the_clock_of_each_rollout(literal: bool) -> None:
+@pytest.mark.parametrize("codes", CODES)
+def test_demonstrations_by_the_clock_of_each_rollout(codes: CodesName) -> None:
     rng = np.random.default_rng(0)
     demos = [hm.demo(hm.Trajectory(rng.normal(size=(steps, 11)), np.zeros((steps, 3)))) for steps in (4, 9)]
-    method = hm.BDT(m=2, target_window=3, literal=literal)
+    method = hm.BDT(m=2, target_window=3, codes=codes)
 
     def imitating(*targets: hm.Target) -> Conditioner:
         return made("nominal", method, targets, np.arange(len(targets))[None])

@@ -29,12 +29,15 @@ VARIANTS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "moments": (hm.MomentsDT("x_velocity", order=3), {}),
     "goal": (hm.GoalDT(), {}),
     "bdt": (hm.BDT(**LEARNED), {}),
-    "bdt literal": (hm.BDT(m=3, target_window=4, literal=True), {}),
+    "bdt pseudocode": (hm.BDT(m=3, codes="pseudocode"), {}),
+    "bdt public": (hm.BDT(m=3, codes="public"), {}),
+    "bdt public slips": (hm.BDT(m=3, codes="public", public_mask=True, public_start=True), {"context": 13}),
     "dt-ae": (hm.DTAE(**LEARNED), {}),
     "cdt triples": (hm.CDT("x_velocity"), {"tokens": "triples"}),
     "bc triples": (hm.BC(), {"tokens": "triples"}),
     "bdt triples": (hm.BDT(**LEARNED), {"tokens": "triples"}),
-    "bdt literal triples": (hm.BDT(m=3, target_window=4, literal=True), {"tokens": "triples"}),
+    "bdt public triples": (hm.BDT(m=3, codes="public"), {"tokens": "triples"}),
+    "dt-ae public": (hm.DTAE(m=3, codes="public", public_mask=True, public_start=True), {"context": 13}),
     "cdt of two features": (hm.CDT("x_velocity,z_velocity", bins=5), {}),
     "gaussian head": (hm.DT(), {"head": "gaussian"}),
     "squashed states": (hm.CDT("x_velocity"), {"head": "squashed", "tokens": "states", "activation": "gelu"}),
@@ -97,7 +100,10 @@ def test_actions_are_those_of_the_logged_path(
 
 @pytest.mark.parametrize(
     ("name", "conditioning"),
-    [*((name, "nominal") for name in ("bc", "cdt", "moments", "bdt", "bdt literal", "dt-ae")), ("cdt", "remaining")],
+    [
+        *((name, "nominal") for name in ("bc", "cdt", "moments", "bdt", "bdt public slips", "dt-ae")),
+        ("cdt", "remaining"),
+    ],
 )
 def test_one_graph_serves_every_step(
     name: str, conditioning: Conditioning, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -171,7 +177,7 @@ def test_z_of_a_target_is_clipped_to_the_training_support(hopper: hm.TrajectoryD
 
 
 @pytest.mark.parametrize("graphed", [False, True])
-@pytest.mark.parametrize("name", ["bc", "cdt", "cdt triples", "bdt", "bdt literal", "meta-bc", "context of one"])
+@pytest.mark.parametrize("name", ["bc", "cdt", "cdt triples", "bdt", "bdt public slips", "meta-bc", "context of one"])
 def test_rollouts_apart_begin_again_one_by_one(
     name: str, graphed: bool, hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

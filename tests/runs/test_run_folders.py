@@ -14,13 +14,14 @@ from command_line import Run, assert_refused
 from untrained import fallen_hoppers
 
 import himatch as hm
+from himatch.data import named_split
 from himatch.errors import DataError, HimatchError, HimatchWarning
 from himatch.interchange.bundle import bundle
 from himatch.interchange.card import command
 from himatch.runs.folder import RunFolder
 from himatch.simulation import make_simulator, record
 from himatch.tasks import registry
-from himatch.training import Interrupted
+from himatch.training import Interrupted, make_plan, train
 from himatch.training.plan import Plan
 from himatch.training.update import Update
 
@@ -154,6 +155,45 @@ def test_names_of_targets_keep_their_digits() -> None:
 def test_a_policy_that_keeps_one_set_of_weights_says_so() -> None:
     with pytest.raises(DataError, match="hopper-cdt holds only the last weights"):
         hm.load("hopper-cdt", weights="best")
+
+
+@pytest.mark.parametrize("method", [hm.BDT(m=2), hm.DTE2E(m=2)], ids=lambda method: method.name)
+def test_runs_from_before_codes_had_names(
+    method: hm.methods.Method, data: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    """They looked ahead, unless their codes were literal."""
+    now = hm.train(method, data, out=tmp_path / "now", split="none", **SMALL)
+    named = ("codes", "public_mask", "public_start")
+    earlier = {key: value for key, value in now.description["method"].items() if key not in named}
+
+    def written(literal: bool) -> Path:
+        describe, folder, stored = Plan.describe, tmp_path / f"literal {literal}", {**earlier, "literal": literal}
+        settings = {key: value for key, value in SMALL.items() if key != "quiet"}
+        plan = make_plan(method, lambda: named_split(data, "none"), out=folder, **settings)
+        with monkeypatch.context() as patched:
+            patched.setattr(Plan, "describe", lambda self: {**describe(self), "method": stored})
+            train(plan, quiet=True)
+        assert RunFolder(folder).description()["method"] == stored
+        return folder
+
+    looked_ahead = written(False)
+    loaded = hm.load(looked_ahead)
+    assert loaded.method == method
+    assert loaded.description["method"] == now.description["method"]
+    np.testing.assert_array_equal(loaded.actions(data[0]), now.actions(data[0]))
+    assert hm.train(method, data, out=looked_ahead, split="none", resume=True, **SMALL).method == method
+    assert hm.train(method, data, out=tmp_path / "more", start=looked_ahead, **SMALL).seeds == (0,)
+    literal = written(True)
+    said = f"{literal}: its {method.name} has literal codes (at t they saw the states t, t + 1, ...)"
+    assert_refused(run("show", literal), said)
+    with pytest.raises(DataError, match=f"^{re.escape(said)}.*; train it again with codes"):
+        hm.train(method, data, out=literal, split="none", resume=True, **SMALL)
+
+
+def test_the_bundled_imitator_is_from_before_and_looks_ahead() -> None:
+    policy = hm.load("halfcheetah-bdt")
+    assert policy.method == hm.BDT(m=16, target_window=20, look_ahead=100, codes="look-ahead")
+    assert "literal" in RunFolder(policy.folder).description()["method"]
 
 
 def written_with(members: int, data: hm.TrajectoryDataset, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

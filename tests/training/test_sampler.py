@@ -90,11 +90,13 @@ def test_windows_stay_inside_their_episode(stream: bool) -> None:
         np.testing.assert_array_equal(targets[0, i, :, 0], np.minimum(row + 3 + 2 + np.arange(3), last))
 
 
-def test_literal_targets_start_with_the_window() -> None:
-    data = dataset([10])
-    sampler = make_sampler(data, None, BatchSpec(4, 6, 0, True), Normalizers.fit(data), CPU)
-    _, targets, _, _ = raw(sampler, [3], [0])
-    np.testing.assert_array_equal(targets[0, 0, :, 0], [3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize("stream", [False, True])
+def test_targets_can_be_the_window_itself(stream: bool) -> None:
+    """Also that of an episode shorter than a window, whose first state stands for what came before."""
+    data = dataset([10, 2])
+    sampler = make_sampler(data, None, BatchSpec(4, 4, target_start=-3), Normalizers.fit(data), CPU, stream=stream)
+    _, targets, _, _ = raw(sampler, [3, 7], [0, 0])
+    np.testing.assert_array_equal(targets[0, :, :, 0], [[3, 4, 5, 6], [10, 10, 10, 11]])
 
 
 @pytest.mark.parametrize("chosen", [[0, 1, 2], [4, 0, 1]])

@@ -38,7 +38,8 @@ VARIANTS: dict[str, hm.methods.Method] = {
     **{name: hm.make_method(name, **LEARNED) for name in ("bdt", "dt-e2e")},
     **{f"dt-ae {mode}": hm.DTAE(mode=mode, pretrain_steps=6, **LEARNED) for mode in MODES},
     **{f"dt-cpc {mode}": hm.DTCPC(mode=mode, pretrain_steps=6, **LEARNED) for mode in MODES},
-    "bdt literal": hm.BDT(m=2, target_window=4, literal=True),
+    "bdt pseudocode": hm.BDT(m=2, codes="pseudocode"),
+    "bdt public": hm.BDT(m=2, codes="public"),
     "cdt of two features": hm.CDT("x_velocity,z_velocity", bins=5),
     **{name: hm.make_method(name, pretrain_steps=6, **TASKS) for name in ("meta-bc", "focal")},
 }

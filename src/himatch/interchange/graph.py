@@ -54,7 +54,7 @@ class PolicyGraph(nn.Module):
         seen = raw if self.limits is None else torch.clamp(raw, *self.limits)
         z: Tensor | None = None
         if self.agent.codes_of_states:
-            z = self.agent.encode(normalize.states(given[0]).unsqueeze(0))
+            z = self.agent.encode(normalize.states(given[0]).unsqueeze(0), step.unsqueeze(0))
         elif given:
             z = normalize.clipped_z(aligned(given[0]), times).unsqueeze(0)
         outputs = policy(
@@ -98,6 +98,7 @@ def outputs_of(policy: Policy) -> tuple[Port, ...]:
     kind = "raw, sampled" if samples(policy) else "raw, mean" if policy.agent.policy.stochastic else "raw"
     ports = [Port("action", (policy.agent.dims.action,), f"{kind} action of {policy.task.name} ({limits})")]
     if policy.agent.codes_of_states:
-        code = policy.agent.encode(torch.zeros(1, 1, policy.agent.spec.target_states, policy.agent.dims.observation))
+        states = torch.zeros(1, 1, policy.agent.spec.target_states, policy.agent.dims.observation)
+        code = policy.agent.encode(states, torch.zeros(1, 1, dtype=torch.int64))
         ports.append(Port("code", tuple(code.shape[2:]), "the code of the target that the policy was conditioned on"))
     return tuple(ports)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from himatch._runtime.settings import make_plain, shown
-from himatch._runtime.shapes import Float, shaped
+from himatch._runtime.shapes import Float, Int, shaped
 from himatch.errors import HimatchError
 from himatch.methods.batch import Batch, BatchSpec, Dims
 from himatch.methods.conditioner import Conditioner
@@ -123,8 +123,10 @@ class Agent(nn.Module):
         """Embeddings of whole episodes, where the policy is conditioned on such."""
         return None
 
-    def encode(self, target_states: Float[Tensor, "K n S obs"]) -> Float[Tensor, "K n codes m"]:
-        """Codes of normalised target states."""
+    def encode(
+        self, target_states: Float[Tensor, "K n S obs"], now: Int[Tensor, "#K n"]
+    ) -> Float[Tensor, "K n codes m"]:
+        """Codes of normalised target states for rollouts at these steps."""
         raise TypeError(f"{type(self).__name__} makes no codes")
 
     def conditioner(self, targets: Sequence[Target], normalizers: Normalizers, target_of: Tensor) -> Conditioner | None:
@@ -170,6 +172,11 @@ class Method:
                 "is named in the task (register_task)"
             )
         make_plain(self)
+
+    @classmethod
+    def current(cls, stored: Settings) -> Settings:
+        """Settings that a run folder holds, as this version calls them."""
+        return stored
 
     def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
         """K untrained models, each drawn from its own seed."""

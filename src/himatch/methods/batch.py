@@ -22,15 +22,17 @@ class Dims:
 class BatchSpec:
     """What a batch holds: N steps of context and, for learned codes, the target states they are made from.
 
-    ``literal`` target states start with the window; others start at its last step plus a look-ahead, drawn from 0 to
-    ``look_ahead``. ``tasks`` adds rewards, task numbers and, once episodes are embedded, the embedding of an episode of
-    the same task; ``transitions`` adds what follows a step, with ``noise`` standard normal numbers beside it.
+    Target states start at the window's last step plus ``target_start`` and a look-ahead, drawn from 0 to
+    ``look_ahead``; at run time at the present step plus ``rollout_start``. ``tasks`` adds rewards, task numbers and,
+    once episodes are embedded, the embedding of an episode of the same task; ``transitions`` adds what follows a step,
+    with ``noise`` standard normal numbers beside it.
     """
 
     context: int
     target_states: int = 0
     look_ahead: int = 0
-    literal: bool = False
+    target_start: int = 0
+    rollout_start: int = 0
     tasks: bool = False
     transitions: bool = False
     noise: int = 0
@@ -40,9 +42,10 @@ class Batch(NamedTuple):
     """Windows for K models: states (K, B, N, obs) and actions (K, B, N, act) normalised, times (K, B, N).
 
     ``z`` (K, B, N, k), or (K, B, 1, k) where one serves the whole window; ``target_states`` (K, B, S, obs) for learned
-    codes; ``mask`` (K, B, N) where some windows are longer than their episode. ``rewards`` (K, B, N) in units of their
-    spread, ``tasks`` (K, B) numbers of the windows' tasks; for transitions ``next_states`` (K, B, N, obs),
-    ``continues`` (K, B, N), zero where the episode terminated, and ``noise`` (K, B, n), standard normal.
+    codes, with ``target_times`` (K, B, S), or at run time ``now`` (K, B), the present step; ``mask`` (K, B, N) where
+    some windows are longer than their episode. ``rewards`` (K, B, N) in units of their spread, ``tasks`` (K, B) numbers
+    of the windows' tasks; for transitions ``next_states`` (K, B, N, obs), ``continues`` (K, B, N), zero where the
+    episode terminated, and ``noise`` (K, B, n), standard normal.
     """
 
     states: Tensor
@@ -50,6 +53,8 @@ class Batch(NamedTuple):
     times: Tensor
     z: Tensor | None = None
     target_states: Tensor | None = None
+    target_times: Tensor | None = None
+    now: Tensor | None = None
     mask: Tensor | None = None
     rewards: Tensor | None = None
     tasks: Tensor | None = None

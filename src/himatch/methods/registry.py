@@ -71,4 +71,5 @@ def method_spec(method: Method) -> dict[str, Any]:
 def method_from_spec(spec: dict[str, Any]) -> Method:
     """The method that a checkpoint describes."""
     settings = dict(spec)
-    return make_method(settings.pop("name"), **settings)
+    name = settings.pop("name")
+    return make_method(name, **(METHODS[name].current(settings) if name in METHODS else settings))

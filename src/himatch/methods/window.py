@@ -20,14 +20,15 @@ def cut(
     now: Int[Rows, "*rows"],
     steps: Int[Rows, " N"],
     target_steps: Int[Rows, " S"],
-    ahead: Int[Rows, "*rows"] | int = 0,
+    ahead: Int[Rows, "*rows"] | None = None,
 ) -> tuple[Int[Rows, "*rows N"], Int[Rows, "*rows S"]]:
     """Cut the window whose last step is ``now``: times of its N steps and of its target states.
 
     The one place that says what a window is; training, rollouts, scoring and export all call it. Early in an episode,
     for now < N - 1, the window starts at step 0 and ``now`` stands at position ``now``. Times past the end of an
-    episode are the caller's to clip. ``steps`` is ``arange(N)``, ``target_steps`` ``arange(S)``.
+    episode are the caller's to clip. ``steps`` is ``arange(N)``, ``target_steps`` ``arange(S)``. ``ahead`` is the
+    look-ahead that training drew; at run time there is none.
     """
     start = (now - (spec.context - 1)).clip(min=0)
-    first = start if spec.literal else now + ahead
-    return start[..., None] + steps, first[..., None] + target_steps
+    first = now + spec.rollout_start if ahead is None else now + spec.target_start + ahead
+    return start[..., None] + steps, (first[..., None] + target_steps).clip(min=0)

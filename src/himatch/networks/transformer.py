@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from himatch._runtime.graphs import fused
 from himatch._runtime.settings import make_plain
-from himatch._runtime.shapes import Float, Int, shaped
+from himatch._runtime.shapes import Bool, Float, Int, shaped
 from himatch.errors import HimatchError
 from himatch.networks.heads import Head, PolicyNetwork
 from himatch.networks.stacked import Embedding, LayerNorm, Linear, draw, dropout
@@ -24,6 +24,7 @@ from himatch.networks.stacked import Embedding, LayerNorm, Linear, draw, dropout
 Tokens = Literal["triples", "pairs", "states"]
 Activation = Literal["relu", "gelu"]
 
+HIDDEN = -1e4  # added to scores of hidden positions, as in GPT-2: far, but finite where all are hidden
 SHORT = 12  # positions up to which attention is cheaper as plain sums, where these are fused
 STD = 0.02  # of the weights of transformers and of embeddings of time at first, as in GPT-2
 
@@ -87,16 +88,19 @@ class Block(nn.Module):
         self.mlp_out = Linear(stack, 4 * width, width, STD)
 
     @shaped
-    def forward(self, x: Float[Tensor, "K B L width"]) -> Float[Tensor, "K B L width"]:
-        """Of L positions, i sees those up to i."""
+    def forward(
+        self, x: Float[Tensor, "K B L width"], bias: Float[Tensor, "K*B 1 L L"] | None = None
+    ) -> Float[Tensor, "K B L width"]:
+        """Of L positions, i sees those up to i; a ``bias`` of scores, where there is one, says so itself."""
         stack, batch, length, width = x.shape
         qkv = self.qkv(self.attention_norm(x)).view(stack * batch, length, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         rate = self.dropout if self.training else 0.0
-        if fused(x) and length <= SHORT and not rate:
+        if bias is None and fused(x) and length <= SHORT and not rate:
             attended = short_attention(q, k, v)
         else:
-            attended = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=rate)
+            mask = None if bias is None else bias.to(q.dtype)
+            attended = nn.functional.scaled_dot_product_attention(q, k, v, mask, rate, is_causal=bias is None)
         attended = attended.transpose(1, 2).reshape(stack, batch, length, width)
         x = x + dropout(self.attention_out(attended), self.dropout, self.training)
         hidden = self.activation(self.mlp_in(self.mlp_norm(x)))
@@ -130,13 +134,22 @@ class Transformer(nn.Module):
         self.norm = LayerNorm(stack, width)
 
     @shaped
-    def forward(self, x: Float[Tensor, "K B L width"]) -> Float[Tensor, "K B L width"]:
-        """Of L positions, i sees those up to i."""
+    def forward(
+        self, x: Float[Tensor, "K B L width"], seen: Bool[Tensor, "K B L"] | None = None
+    ) -> Float[Tensor, "K B L width"]:
+        """Of L positions, i sees those up to i, or of these the ones that can be ``seen``."""
+        bias = None if seen is None else _scores_bias(seen)
         x = dropout(x, self.dropout, self.training)
         for block in self.blocks:
-            x = block(x)
+            x = block(x, bias)
         hidden: Tensor = self.norm(x)
         return hidden
+
+
+def _scores_bias(seen: Bool[Tensor, "K B L"]) -> Float[Tensor, "K*B 1 L L"]:
+    """What is added to the scores of attention: later positions are never seen, hidden ones where nothing else is."""
+    later = torch.full((seen.shape[2], seen.shape[2]), -torch.inf, device=seen.device).triu(1)
+    return (~seen).flatten(0, 1)[:, None, None].float() * HIDDEN + later
 
 
 class SequencePolicy(PolicyNetwork):

@@ -11,6 +11,7 @@ from typing import Any
 
 from himatch._runtime.files import damaged, entry, new_file, read_json
 from himatch.errors import DataError
+from himatch.methods import METHODS
 from himatch.reproduce.policies import POLICIES, PolicyName
 from himatch.reproduce.specification import DATASET, Specification
 from himatch.reproduce.suites import SUITES
@@ -178,7 +179,7 @@ def read_result(path: Path) -> JobResult:
     """Read a result back."""
     content, where = read_json(path), str(path)
     method = entry(content, object, where, "method")
-    if isinstance(method, str):
+    if isinstance(method, str) or (isinstance(method, dict) and not _is_current(method)):
         raise DataError(f"{path}: written by an earlier himatch; run the benchmark again, in another folder")
     if method is not None:
         content["method"] = Specification.of(**entry(content, dict, where, "method"))
@@ -191,6 +192,12 @@ def read_result(path: Path) -> JobResult:
     for target in targets if edges is not None else ():
         target.histograms["edges"] = edges
     return JobResult(**_fields_of(JobResult, content, where, "targets"), targets=targets)
+
+
+def _is_current(method: dict[str, Any]) -> bool:
+    """Whether a method of himatch's still has the settings that a file names."""
+    known = METHODS.get(str(method.get("name")))
+    return known is None or set(method) <= {"name", *(one.name for one in fields(known))}
 
 
 def _fields_of(kind: type[Any], content: Any, where: str, *others: str) -> dict[str, Any]:

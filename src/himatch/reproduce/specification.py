@@ -20,7 +20,7 @@ _POLICIES = {
     # What results are called that do not name their policy, by their head.
     **{"gaussian": "one Gaussian network", "squashed": "one squashed Gaussian network"},
 }
-_FORMS = {"mode": "{}", "m": "m={}", "target_window": "N={}", "literal": "literal"}
+_FORMS = {"mode": "{}", "m": "m={}", "target_window": "N={}", "codes": "{}"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Specification:
 
 def display_name(method: Specification | None) -> str:
     """A method with everything that tells it apart: ``BDT (m=16, N=50)``, ``DT-AE (unsupervised, m=16)``."""
-    return DATASET if method is None else _written(method, ("mode", "m", "target_window", "literal"))
+    return DATASET if method is None else _written(method, ("mode", "m", "target_window", "codes"))
 
 
 def paper_name(method: Specification, *, with_size: bool) -> str:
@@ -77,6 +77,6 @@ def qualified(name: str, policy: str | None, conditioning: str, budget: str | No
 
 def _written(method: Specification, keys: Sequence[str]) -> str:
     given = [(key, method.get(key)) for key in keys]
-    options = ", ".join(_FORMS[key].format(value) for key, value in given if value is not None and value is not False)
+    options = ", ".join(_FORMS[key].format(value) for key, value in given if value is not None)
     label = _LABELS.get(method.name, method.name)
     return f"{label} ({options})" if options else label

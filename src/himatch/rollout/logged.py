@@ -69,6 +69,7 @@ def _windows(
             stacked(actions[rows]),
             stacked(times),
             target_states=None if states is None else stacked(states),
+            now=stacked(now),
         )
         given = None if z is None else z.expand(stack, -1, -1)[:, times]
         yield normalizers(raw)._replace(z=given), now - times[:, 0]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch._runtime.graphs import make_step
-from himatch._runtime.shapes import Bool, Float, shaped
+from himatch._runtime.shapes import Bool, Float, Int, shaped
 from himatch._runtime.threads import one_thread
 from himatch.methods import Agent
 from himatch.methods.conditioner import ALL, Conditioner, Some
@@ -153,12 +153,18 @@ class Player:
         """States of every target that codes are made from at this step."""
         if self._first is None or self.conditioner.target_of is None:
             return None
-        numbers, first = self._first
-        return self.conditioner.target_states(numbers, self.clock.expand_as(self.conditioner.target_of)[0, first])
+        return self.conditioner.target_states(self._first[0], self._target_clock())
+
+    def _target_clock(self) -> Int[Tensor, " n"]:
+        """The step at which every target is."""
+        assert self._first is not None
+        assert self.conditioner.target_of is not None
+        return self.clock.expand_as(self.conditioner.target_of)[0, self._first[1]]
 
     @shaped
     def _codes(self, target_states: Float[Tensor, "n S obs"]) -> Float[Tensor, "K B codes m"]:
         """The codes of every rollout: one target's serve all of its rollouts."""
         assert self.conditioner.target_of is not None
         windows = self.normalizers.states(target_states).expand(len(self._models), *target_states.shape)
-        return self.agent.encode(windows)[self._models, self.conditioner.target_of]
+        codes = self.agent.encode(windows, self._target_clock().unsqueeze(0))
+        return codes[self._models, self.conditioner.target_of]

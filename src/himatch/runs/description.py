@@ -10,7 +10,7 @@ from typing import Any
 from himatch._runtime.tensors import versions
 from himatch.data import Split
 from himatch.errors import DataError
-from himatch.methods import Method, method_spec
+from himatch.methods import Method, method_from_spec, method_spec
 from himatch.methods.batch import Dims
 from himatch.networks.transformer import ModelConfig
 from himatch.runs.folder import RunFolder
@@ -59,6 +59,22 @@ def describe(
     }
     plain: dict[str, Any] = json.loads(json.dumps(description))
     return plain
+
+
+def plain_spec(method: Method) -> dict[str, Any]:
+    """A method as ``run.json`` holds it."""
+    plain: dict[str, Any] = json.loads(json.dumps(method_spec(method)))
+    return plain
+
+
+def stored_method(folder: RunFolder, description: Mapping[str, Any]) -> Method:
+    """The method that a folder's description has; what an earlier version did not know has its default."""
+    try:
+        return method_from_spec(description["method"])
+    except DataError as reason:
+        raise DataError(f"{folder}: {reason}") from None
+    except (KeyError, TypeError, ValueError) as reason:
+        raise folder.incomplete(reason) from None
 
 
 def stored_model(folder: RunFolder, description: Mapping[str, Any]) -> ModelConfig:

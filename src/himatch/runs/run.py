@@ -16,7 +16,7 @@ from himatch.methods import METHODS, Agent, Method, method_from_spec
 from himatch.methods.batch import Dims
 from himatch.methods.normalizers import Normalizers
 from himatch.networks.transformer import ModelConfig
-from himatch.runs.description import stored_model
+from himatch.runs.description import plain_spec, stored_method, stored_model
 from himatch.runs.fingerprint import check_fingerprint
 from himatch.runs.folder import RunFolder, Weights
 from himatch.runs.references import read_reference, referenced_features
@@ -49,7 +49,6 @@ class Run:
                 raise TaskError(
                     f"its method {name!r} is not known here; import what registers it (--import FILE.py or NAME)"
                 )
-            method = method_from_spec(description["method"])
             Dims(**description["widths"])
             task = task_from_spec(description["task"])
             float(description.get("temperature", 0.0))
@@ -57,6 +56,8 @@ class Run:
             raise TaskError(f"{folder}: {reason}") from None
         except (KeyError, TypeError, ValueError) as reason:
             raise folder.incomplete(reason) from None
+        method = stored_method(folder, description)
+        description["method"] = plain_spec(method)
         check_fingerprint(folder, task)
         stored = description.get("statistic")
         statistic = method.statistic(task) if stored is None else InformationStatistic.from_spec(stored, task)

@@ -25,7 +25,7 @@ from himatch.methods.base import Stage
 from himatch.methods.batch import BatchSpec, Dims
 from himatch.methods.normalizers import Normalizers, ZScale
 from himatch.networks.transformer import ModelConfig
-from himatch.runs.description import describe, stored_model
+from himatch.runs.description import describe, plain_spec, stored_method, stored_model
 from himatch.runs.fingerprint import check_fingerprint, write_fingerprint
 from himatch.runs.folder import RunFolder, Weights
 from himatch.runs.references import write_references
@@ -360,10 +360,10 @@ def check_same(
     stored = folder.description()
     wanted = {**method_spec(method), **asdict(model), **asdict(config), "seeds": list(seeds)}
     wanted |= {name: getattr(split.train.task, name) for name in OF_STEPS}
-    model_before = asdict(stored_model(folder, stored))
+    model_before, method_before = asdict(stored_model(folder, stored)), plain_spec(stored_method(folder, stored))
     try:
         before, now = stored["data"]["hash"], split.train.content_hash
-        found = {**stored["method"], **model_before, **stored["train"], "seeds": stored["seeds"]}
+        found = {**method_before, **model_before, **stored["train"], "seeds": stored["seeds"]}
         found |= {name: stored["task"][name] for name in OF_STEPS}
     except (KeyError, TypeError) as reason:
         raise folder.incomplete(reason) from None

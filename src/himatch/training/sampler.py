@@ -139,15 +139,17 @@ class DeviceSampler(Sampler):
         """
         episode = torch.searchsorted(self.window, window.contiguous(), right=True) - 1
         time, start, last = window - self.window[episode], self.start[episode, None], self.last[episode, None]
-        times, target_times = cut(self.spec, time + self.spec.context - 1, self.steps, self.target_steps, ahead)
-        inside, target_states, mask = times, None, None
+        now = torch.minimum(time + self.spec.context - 1, last[..., 0])
+        times, target_times = cut(self.spec, now, self.steps, self.target_steps, ahead)
+        inside, mask = times, None
         if self.index.short:
             inside, mask = torch.minimum(times, last), (times <= last).float()
         rows = inside + start
-        if self.spec.target_states:
-            target_states = self.observations[torch.minimum(target_times, last) + start]
         z = None if self.z is None else self.z[rows]
-        batch = Batch(self.observations[rows], self.actions[rows], times, z, target_states, mask, noise=noise)
+        batch = Batch(self.observations[rows], self.actions[rows], times, z, mask=mask, noise=noise)
+        if self.spec.target_states:
+            target_times = torch.minimum(target_times, last)
+            batch = batch._replace(target_states=self.observations[target_times + start], target_times=target_times)
         if self.tasks is not None:
             rewards = None if self.rewards is None else self.rewards[rows]
             batch = batch._replace(rewards=rewards, tasks=self.number[episode])
@@ -230,23 +232,24 @@ class StreamedSampler(Sampler):
         episode, time = index.locate(window)
         start, last = index.start[episode][..., None], index.last[episode][..., None]
         steps, target_steps = np.arange(spec.context), np.arange(spec.target_states)
-        times, target_times = cut(spec, time + spec.context - 1, steps, target_steps, ahead)
+        now = np.minimum(time + spec.context - 1, last[..., 0])
+        times, target_times = cut(spec, now, steps, target_steps, ahead)
         inside = np.minimum(times, last)
         rows = inside + start
         shift = self.shifts[episode][..., None]
         packed_rows = rows + shift
-        target_states = None
-        if spec.target_states:
-            target_states = self._tensor(self.observations[np.minimum(target_times, last) + start + shift])
         batch = Batch(
             self._tensor(self.observations[packed_rows]),
             self._tensor(self.actions[packed_rows]),
             self._tensor(times),
             None if self.z is None else self._tensor(self.z[rows]),
-            target_states,
-            self._tensor((times <= last).astype(np.float32)) if index.short else None,
+            mask=self._tensor((times <= last).astype(np.float32)) if index.short else None,
             noise=None if noise is None else self._tensor(noise),
         )
+        if spec.target_states:
+            target_times = np.minimum(target_times, last)
+            target_states = self._tensor(self.observations[target_times + start + shift])
+            batch = batch._replace(target_states=target_states, target_times=self._tensor(target_times))
         if self.tasks is not None:
             assert self.rewards is not None
             tasks, rewards = self.tasks, self._tensor(self.rewards[packed_rows])

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from himatch.methods.base import Agent
 from himatch.methods.batch import Dims
-from himatch.methods.bdt.network import AntiCausalAggregator
+from himatch.methods.bdt.network import AntiCausalAggregator, TimedAggregator
 from himatch.methods.learned import CodeAgent, LearnedMethod
 from himatch.networks.transformer import ModelConfig
 
@@ -28,12 +28,13 @@ class BDTAgent(CodeAgent):
 
     def add_networks(self) -> None:
         """The anti-causal transformer."""
-        config, stack = self.config, len(self.seeds)
-        self.codes = AntiCausalAggregator(
-            stack,
+        config, timed = self.config, self.method.choice.timed
+        made = TimedAggregator if timed else AntiCausalAggregator
+        self.codes = made(
+            len(self.seeds),
             self.dims.observation,
             self.method.m,
-            self.spec.target_states,
+            self.dims.horizon if timed else self.spec.target_states,
             config.width,
             config.layers,
             config.heads,

@@ -22,9 +22,9 @@ MODES: tuple[Mode, ...] = ("unsupervised", "joint", "frozen")
 
 @dataclass(frozen=True)
 class EncoderMethod(LearnedMethod):
-    """DT-X: an encoder of single states, averaged over the target window.
+    """DT-X: an encoder of single states, summed over target states; ``codes`` says over which.
 
-    The paper sums; the mean keeps the size of a code independent of the window.
+    Sums are divided by the size of the window, which keeps the size of a code independent of it.
     """
 
     hidden: tuple[int, ...] = (128, 128)
@@ -109,7 +109,7 @@ class EncoderAgent(CodeAgent):
     def add_networks(self) -> None:
         """The encoder."""
         method, stack = self.method, len(self.seeds)
-        self.codes = method.encoder(stack, self.dims.observation, method.m, method.target_window, method.hidden)
+        self.codes = method.encoder(stack, self.dims.observation, method.m, self.spec.target_states, method.hidden)
 
 
 class UnsupervisedAgent(EncoderAgent):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from himatch._runtime.shapes import Float, shaped
+from himatch._runtime.shapes import Bool, Float, Int, shaped
 from himatch.networks.stacked import MLP, Linear
 
 NOISE = 0.1  # standard deviation of the perturbation that makes CPC's positives
@@ -13,7 +13,11 @@ MOMENTUM = 0.95  # of CPC's key encoder
 
 
 class SummedEncoder(nn.Module):
-    """An encoder of single states, whose outputs are averaged over a window of the target."""
+    """An encoder of single states, whose outputs are summed over states of the target and divided by ``window``.
+
+    The mean over a window instead of the sum keeps the code's size independent of it; a linear embedding follows
+    anyway.
+    """
 
     def __init__(self, stack: int, observation: int, m: int, window: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -21,15 +25,22 @@ class SummedEncoder(nn.Module):
         self.encoder = MLP(stack, self.sizes)
 
     @shaped
-    def forward(self, windows: Float[Tensor, "K B S obs"], count: int) -> Float[Tensor, "K B {count} m"]:
-        """Codes of the first ``count`` steps of windows: means over the next ``window`` states.
+    def forward(
+        self,
+        windows: Float[Tensor, "K B S obs"],
+        times: Int[Tensor, "K B S"],
+        count: int,
+        seen: Bool[Tensor, "K B S"] | None = None,
+    ) -> Float[Tensor, "K B {count} m"]:
+        """The last ``count`` codes in the order of reading, last to first: the very last sums the whole window.
 
-        The mean instead of the sum keeps the code's size independent of the window; a linear embedding follows anyway.
+        A mask says which states can be ``seen``.
         """
         features = self.encoder(windows).float()
-        sums = torch.cumsum(features, dim=2)
-        sums = nn.functional.pad(sums, (0, 0, 1, 0))
-        return (sums[:, :, self.window : self.window + count] - sums[:, :, :count]) / self.window
+        if seen is not None:
+            features = features * seen.unsqueeze(-1)
+        sums = nn.functional.pad(torch.cumsum(features, dim=2), (0, 0, 1, 0))
+        return ((sums[:, :, -1:] - sums[:, :, :count]) / self.window).flip(2)
 
     def unsupervised_loss(self, states: Float[Tensor, "K B obs"]) -> Float[Tensor, " K"]:
         """What trains the encoder without actions."""
