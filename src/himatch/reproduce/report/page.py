@@ -60,7 +60,7 @@ def _section(table: ResultTable, pictures: Sequence[Picture]) -> str:
     notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in table.notes)
     body = (
         _source(f"Table <code>{table.label}</code> of the paper · suite <code>{table.suite.name}</code>")
-        + f"{_captioned(table)}{notes}{_captioned(table.averages) if table.averages else ''}"
+        + f"{_captioned(table)}{notes}{''.join(map(_captioned, table.smaller.values()))}"
         + "".join(map(figure, pictures))
     )
     return block(table.label, layout.title, body)

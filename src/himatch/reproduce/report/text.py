@@ -21,7 +21,7 @@ class Line:
 
 def number(value: float, table: ResultTable) -> str:
     """Distances as the paper prints them, returns without decimals."""
-    return f"{value:,.0f}" if table.layout.measure == "return" else f"{value:.3f}"
+    return format(value, {"return": ",.0f", "slope": ".2f"}.get(table.layout.measure, ".3f"))
 
 
 def with_deviation(mean: float, std: float | None, table: ResultTable) -> str:
