@@ -14,9 +14,9 @@ from himatch.divergences import Summary, summarize
 from himatch.reproduce.report import CLAIMS, Finding, build_tables, judge_claims, paper_tables
 from himatch.reproduce.report.costs import costs_of, duration
 from himatch.reproduce.report.differences import compare
+from himatch.reproduce.report.findings import counted, headline
 from himatch.reproduce.report.orderings import Orderings, judge_orderings
 from himatch.reproduce.report.text import TIMES
-from himatch.reproduce.report.verdicts import counted
 from himatch.reproduce.results import JobResult
 
 TASKS = ("halfcheetah", "hopper", "walker2d")
@@ -166,7 +166,7 @@ def test_not_run() -> None:
     assert str(finding(without, XVEL)) == "not run (FOCAL missing)"
     gap = [r for r in without if (r.method, r.task) != (named("DT"), "hopper")]
     assert str(finding(gap, XVEL)) == "not run (FOCAL missing; DT without hopper)"
-    assert str(finding(xvel(), "zvel: CDT beats DT")) == "not run (suite zvel missing)"
+    assert str(finding(xvel(), "zvel: CDT beats DT and FOCAL")) == "not run (suite zvel missing)"
     assert {found.verdict for found in judge_claims([])} == {"not run"}
     longer = [replace(r, provenance={**r.provenance, "training": {"steps": 7}}) for r in xvel()]
     assert finding(longer, XVEL).verdict == "not run"  # not with the budget's steps
@@ -263,7 +263,12 @@ def test_claims_are_about_fast_where_it_was_run() -> None:
 def test_verdicts_are_counted() -> None:
     findings = judge_claims(build_tables(xvel()))
     assert len(findings) == len(CLAIMS)
-    assert counted(findings) == f"3 hold, {len(CLAIMS) - 3} not run"
+    assert counted(findings) == f"4 hold, {len(CLAIMS) - 4} not run"
+    papers = sum(claim.source == "paper" for claim in CLAIMS)
+    assert headline(findings) == (
+        f"The paper's claims: 2 hold, {papers - 2} not run. "
+        f"himatch's claims: 2 hold, {len(CLAIMS) - papers - 2} not run."
+    )
 
 
 def orderings(results: Sequence[JobResult]) -> dict[str, Orderings]:

@@ -1,4 +1,4 @@
-"""How far rollouts follow a target that is moved: the slope of what they reach on what is asked of them."""
+"""How far rollouts follow a target that is moved: the slope of their mean on the shift."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from himatch.reproduce.results import JobResult, TargetScore
 from himatch.reproduce.suite import TableColumn
 
 CAPTION = (
-    "What the shifts came to: the slope of the rollouts' mean on the shift asked for, both in the feature's units, of "
-    "each episode over its shifts, averaged over episodes, with a 95 % bootstrap interval over episodes. At 1 rollouts "
-    "move with their target, at 0 they stay where they were. Means are those of the histograms, all seeds pooled: what "
-    "lies beyond the training range counts as its end."
+    "How far rollouts follow: the slope of their mean on the shift of the target, both in the feature's units, of each "
+    "episode over its shifts, averaged over episodes, with a 95 % bootstrap interval over episodes. At 1 rollouts move "
+    "with their target, at 0 they stay where they are. Means are those of the histograms, all seeds pooled: what lies "
+    "beyond the training range counts as its end."
 )
 
 
@@ -51,4 +51,4 @@ def _each(targets: Sequence[TargetScore], group: str) -> list[float]:
             reached = float(shares @ (edges[1:] + edges[:-1]) / 2 / shares.sum())
             points.setdefault(episode.number, []).append((target.shift * float(edges[1] - edges[0]), reached))
     known = (np.array(pairs).T for pairs in points.values())
-    return [float(np.polyfit(asked, reached, 1)[0]) for asked, reached in known if np.ptp(asked) > 0]
+    return [float(np.polyfit(shift, mean, 1)[0]) for shift, mean in known if np.ptp(shift) > 0]

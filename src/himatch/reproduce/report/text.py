@@ -21,7 +21,9 @@ class Line:
 
 def number(value: float, table: ResultTable) -> str:
     """Distances as the paper prints them, returns without decimals."""
-    return format(value, {"return": ",.0f", "slope": ".2f"}.get(table.layout.measure, ".3f"))
+    if table.layout.measure == "slope":
+        return f"{round(value, 2) + 0.0:.2f}"  # no minus before a zero
+    return f"{value:,.0f}" if table.layout.measure == "return" else f"{value:.3f}"
 
 
 def with_deviation(mean: float, std: float | None, table: ResultTable) -> str:
