@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from report_claims import TASKS, finding, made, xvel
 from report_results import job, shifted
-from test_report_claims import TASKS, finding, made, xvel
 
 from himatch.divergences import Difference
 from himatch.reproduce.report import CLAIMS, judge_claims

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from report_claims import TASKS, XVEL, finding, xvel
 from report_results import cell_of, every_suite, job, named, shifted
-from test_report_claims import TASKS, XVEL, finding, xvel
 
 from himatch.reproduce.report import ResultTable, build_tables
 from himatch.reproduce.report import text as wording
