@@ -49,6 +49,13 @@ def test_of_many_targets_their_number() -> None:
     assert replace(robust, turning=tuple("abcd")).direction == "depends on 4 targets, each alone"
 
 
+def test_without_a_target_another_rival_may_be_the_lowest() -> None:
+    """Two rivals are below, one on account of a target of ours, the other everywhere."""
+    robust = finding(failing(xvel(Meta_BC=0.05), "medium 2", 9.0), XVEL).robustness
+    assert robust is not None
+    assert robust.turning == ()
+
+
 def test_averages_without_stumbling_stand_beside() -> None:
     returns = {"medium 1": 4000.0, "medium 2": 4000.0, "medium 3": 8200.0, "medium 4": 8600.0, "medium 5": 8900.0}
     results = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,10 @@ from himatch.reproduce.results import JobResult
 
 READING = (
     "Each claim that compares averages over targets, without each target in turn: the range of the difference, the "
-    "target that moves it most, and whether the direction of the verdict is another without one of them. Shifted "
-    "targets are left out by episode, with all their shifts. On the right the two averages without the medium targets "
-    "that stumble, where there are such. Verdicts are from all targets."
+    "target that moves it most, and whether the direction of the verdict is another without one of them. Against "
+    "several methods the range is that of the one shown above, the direction that of all. Shifted targets are left out "
+    "by episode, with all their shifts. On the right the two averages without the medium targets that stumble, where "
+    "there are such. Verdicts are from all targets."
 )
 MOST_NAMES = 3
 HEADS = ("Claim", "Difference", "Without one target", "Moved most by", "Direction", "Without stumbling")
@@ -54,14 +55,22 @@ class Robustness:
 
 
 def robustness(
-    paired: Paired, right: Callable[[float], bool], steady_means: tuple[float, float] | None = None
+    paired: Paired,
+    right: Callable[[float], bool],
+    steady_means: tuple[float, float] | None = None,
+    rivals: Sequence[Paired] = (),
 ) -> Robustness | None:
-    """Of a difference whose direction is ``right`` or not; nothing where no target can be left out."""
+    """Of a difference whose direction is ``right`` or not; nothing where no target can be left out.
+
+    Against several ``rivals`` the direction is right where it is against each of them.
+    """
     rest, whole = paired.without_each, paired.difference.mean
     if not rest:
         return None
     mover = max(rest, key=lambda name: abs(rest[name] - whole))
-    turning = tuple(name for name, without in rest.items() if right(without) != right(whole))
+    every = [(each.difference.mean, each.without_each) for each in rivals or (paired,)]
+    was_right = all(right(mean) for mean, _ in every)
+    turning = tuple(name for name in rest if all(right(without[name]) for _, without in every) != was_right)
     return Robustness(min(rest.values()), max(rest.values()), mover, turning, steady_means)
 
 

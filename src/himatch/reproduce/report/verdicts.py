@@ -71,7 +71,7 @@ class Claim:
         if margin is not None and verdict == "does not hold":
             remark = "; ".join(filter(None, ("ours is lower" if less.mean < 0 else "ours is higher", remark)))
         steadily = steady_averages(column.parts, ours.row.jobs, rival.row.jobs)
-        robust = robustness(both, lambda mean: self._is_right(mean, margin), steadily)
+        robust = robustness(both, lambda mean: self._is_right(mean, margin), steadily, [each for _, each in pairs])
         sides = self._sides(table, ours, rival.row.name, rival.score, played(rival.cell))
         apart = wording.difference(less)
         if self.informs:
