@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from himatch.divergences import Difference, Summary, interquartile_mean, paired_difference, summarize
+from himatch.divergences import Difference, Summary, interquartile_mean, leave_one_out, paired_difference, summarize
 from himatch.errors import HimatchError
 
 
@@ -151,3 +151,34 @@ def test_a_difference_to_one_seed_has_no_interval() -> None:
 def test_differences_need_the_same_targets(ours: list[list[list[float]]], theirs: list[list[list[float]]]) -> None:
     with pytest.raises(HimatchError, match="the same targets"):
         paired_difference(ours, theirs)
+
+
+def test_targets_of_one_episode_are_resampled_together() -> None:
+    """Seven copies of a target say no more than one of them."""
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.gamma(2, size=(10, 4)), rng.gamma(2, size=(10, 4))
+    once = paired_difference([ours], [theirs])
+    copies = [np.repeat(x, 7, axis=0) for x in (ours, theirs)]
+    together = paired_difference([copies[0]], [copies[1]], clusters=[np.repeat(np.arange(10), 7).tolist()])
+    assert (together.mean, together.low, together.high) == pytest.approx((once.mean, once.low, once.high))
+    apart = paired_difference([copies[0]], [copies[1]])
+    assert apart.low is not None
+    assert together.low is not None
+    assert apart.low > together.low + 0.1
+    assert paired_difference([ours], [theirs], clusters=[list("abcdefghij")]) == once
+    uneven = paired_difference([[[1.0] * 2, [3.0] * 2, [5.0] * 2]], [[[0.0] * 2] * 3], clusters=[["a", "a", "b"]])
+    assert (uneven.mean, uneven.low, uneven.high) == pytest.approx((3, 2, 5))
+    with pytest.raises(HimatchError, match="one cluster"):
+        paired_difference([ours], [theirs], clusters=[["a"]])
+
+
+def test_leaving_one_target_out() -> None:
+    ours, theirs = [[[1.0, 3.0], [4.0, 4.0], [9.0, 9.0]], [[0.0], [2.0]]], [[[0.0], [0.0], [0.0]], [[1.0], [1.0]]]
+    found = leave_one_out(ours, theirs)
+    for i, group in enumerate(found):
+        for j, without in enumerate(group):
+            kept = [[row for k, row in enumerate(x[i]) if k != j] for x in (ours, theirs)]
+            parts = [[*x[:i], rest, *x[i + 1 :]] for x, rest in zip((ours, theirs), kept, strict=True)]
+            assert without == pytest.approx(paired_difference(*parts).mean)
+    assert leave_one_out([[[1.0], [2.0], [6.0]]], [[[0.0]] * 3], [["a", "a", "b"]]) == [[6.0, 1.5]]
+    assert np.isnan(leave_one_out([[[1.0]]], [[[2.0]]])[0][0])

@@ -7,46 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from report_results import cell_of, held_out, job, named, synthetic
+from report_claims import TASKS, XVEL, finding, made, xvel
+from report_results import cell_of, named
 from scipy.stats import bootstrap
 
 from himatch.divergences import Summary, summarize
-from himatch.reproduce.report import CLAIMS, Finding, build_tables, judge_claims, paper_tables
+from himatch.reproduce.report import CLAIMS, build_tables, judge_claims, paper_tables
 from himatch.reproduce.report.costs import costs_of, duration
 from himatch.reproduce.report.differences import compare
+from himatch.reproduce.report.findings import counted, headline
 from himatch.reproduce.report.orderings import Orderings, judge_orderings
 from himatch.reproduce.report.text import TIMES
-from himatch.reproduce.report.verdicts import counted
 from himatch.reproduce.results import JobResult
-
-TASKS = ("halfcheetah", "hopper", "walker2d")
-METHODS = {"Categorical DT": 0.1, "DT": 0.2, "BC (no-context)": 0.9, "Meta-BC": 0.3, "FOCAL": 0.5}
-XVEL = "xvel: CDT has the lowest average W₁ of CDT, DT, BC, Meta-BC and FOCAL"
-
-
-def made(
-    suite: str, task: str, method: str, w1: Sequence[float], feature: str = "x_velocity", **more: object
-) -> JobResult:
-    """A result whose targets all have these scores, one for each seed."""
-    places = synthetic() if suite == "synthetic" else held_out()
-    more = {"budget": "fast", "seeds": tuple(range(len(w1))), **more}
-    result = job(suite, task, method, feature, places, **more)  # type: ignore[arg-type]
-    return replace(result, targets=[replace(target, w1=list(w1)) for target in result.targets])
-
-
-def xvel(tasks: Sequence[str] = TASKS, spread: float = 0.01, **changed: float) -> list[JobResult]:
-    """All methods of the suite; ``changed`` are other means."""
-    means = {**METHODS, **{name.replace("_", "-"): mean for name, mean in changed.items()}}
-    return [
-        made("xvel", task, method, [mean - spread, mean + spread, mean, mean])
-        for method, mean in means.items()
-        for task in tasks
-    ]
-
-
-def finding(results: Sequence[JobResult], claim: str) -> Finding:
-    (found,) = [found for found in judge_claims(build_tables(results)) if found.claim.startswith(claim)]
-    return found
 
 
 def test_the_interval_of_a_mean_is_the_usual_bootstrap() -> None:
@@ -166,7 +138,7 @@ def test_not_run() -> None:
     assert str(finding(without, XVEL)) == "not run (FOCAL missing)"
     gap = [r for r in without if (r.method, r.task) != (named("DT"), "hopper")]
     assert str(finding(gap, XVEL)) == "not run (FOCAL missing; DT without hopper)"
-    assert str(finding(xvel(), "zvel: CDT beats DT")) == "not run (suite zvel missing)"
+    assert str(finding(xvel(), "zvel: CDT beats DT and FOCAL")) == "not run (suite zvel missing)"
     assert {found.verdict for found in judge_claims([])} == {"not run"}
     longer = [replace(r, provenance={**r.provenance, "training": {"steps": 7}}) for r in xvel()]
     assert finding(longer, XVEL).verdict == "not run"  # not with the budget's steps
@@ -263,7 +235,12 @@ def test_claims_are_about_fast_where_it_was_run() -> None:
 def test_verdicts_are_counted() -> None:
     findings = judge_claims(build_tables(xvel()))
     assert len(findings) == len(CLAIMS)
-    assert counted(findings) == f"3 hold, {len(CLAIMS) - 3} not run"
+    assert counted(findings) == f"4 hold, {len(CLAIMS) - 4} not run"
+    papers = sum(claim.source == "paper" for claim in CLAIMS)
+    assert headline(findings) == (
+        f"The paper's claims: 2 hold, {papers - 2} not run. "
+        f"himatch's claims: 2 hold, {len(CLAIMS) - papers - 2} not run."
+    )
 
 
 def orderings(results: Sequence[JobResult]) -> dict[str, Orderings]:

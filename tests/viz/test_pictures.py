@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 import himatch
@@ -94,6 +95,17 @@ def test_small_multiples_share_the_ranges_that_are_compared(one_x: bool, one_y: 
     assert (first.get_xlim() == second.get_xlim()) == one_x
     assert (first.get_ylim() == second.get_ylim()) == one_y
     assert [text.get_text() for text in first.texts] == ["0.00"]
+
+
+def test_the_last_digits_of_a_layout_do_not_change_a_picture() -> None:
+    def drawn(more: float) -> str:
+        figure = Figure(figsize=(3, 2))
+        axis = figure.add_axes((0.1 + more, 0.1, 0.8, 0.8))
+        axis.plot([0, 1], [0, 1])
+        return picture(figure, "name", "caption").svg
+
+    assert drawn(0) == drawn(1e-12)
+    assert "clip-path" in drawn(0)
 
 
 @pytest.mark.usefixtures("whole_ends")

@@ -49,7 +49,7 @@ def _show(findings: Sequence[Finding]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from himatch.reproduce.report.verdicts import counted
+    from himatch.reproduce.report.findings import headline
 
     console = Console(highlight=False)
     table = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 1, 0), width=min(console.width, 120))
@@ -63,4 +63,4 @@ def _show(findings: Sequence[Finding]) -> None:
             table.add_row(Text(finding.claim), *map(Text, sides), verdict)
     if table.row_count:
         console.print(table)
-    console.print(f"claims: {counted(findings)}")
+    console.print(headline(findings))

@@ -88,16 +88,18 @@ def summarize(groups: Sequence[ArrayLike], tasks: Sequence[Hashable] | None = No
 
 
 def paired_difference(
-    ours: Sequence[ArrayLike], theirs: Sequence[ArrayLike], tasks: Sequence[Hashable] | None = None
+    ours: Sequence[ArrayLike],
+    theirs: Sequence[ArrayLike],
+    tasks: Sequence[Hashable] | None = None,
+    clusters: Sequence[Sequence[Hashable]] | None = None,
 ) -> Difference:
     """Ours less theirs, of one group of scores ``(targets, seeds)`` or of the average over several.
 
     Both sides share their targets, which are resampled together; the seeds of each side are resampled by themselves,
-    each with all its targets, and in every group of a task the same (see :func:`summarize`).
+    each with all its targets, and in every group of a task the same (see :func:`summarize`). Targets that are made of
+    the same episode are not independent: ``clusters`` names the episode of each, and episodes are resampled instead.
     """
-    sides = [_table(group) for group in ours], [_table(group) for group in theirs]
-    if not sides[0] or [len(table) for table in sides[0]] != [len(table) for table in sides[1]]:
-        raise HimatchError("a paired difference is between scores of the same targets")
+    sides = _sides(ours, theirs)
     means = [np.mean([table.mean() for table in tables]) for tables in sides]
     mean = float(means[0] - means[1])
     if any(table.shape[1] == 1 for tables in sides for table in tables):
@@ -105,8 +107,10 @@ def paired_difference(
     rng = np.random.default_rng(0)
     seeds: dict[tuple[Hashable, int, int], Array64] = {}
     drawn = []
-    for pair, task in zip(zip(*sides, strict=True), tasks or [None] * len(sides[0]), strict=True):
-        targets, difference = _draws(rng, len(pair[0])), np.zeros(RESAMPLES)
+    members = _members(sides[0], clusters)
+    for pair, task, member in zip(zip(*sides, strict=True), tasks or [None] * len(sides[0]), members, strict=True):
+        weights = _draws(rng, member.max() + 1)[:, member]
+        targets, difference = weights / weights.sum(axis=1, keepdims=True), np.zeros(RESAMPLES)
         for side, (table, sign) in enumerate(zip(pair, (1.0, -1.0), strict=True)):
             key = task, side, table.shape[1]
             if key not in seeds:
@@ -114,6 +118,44 @@ def paired_difference(
             difference += sign * np.sum(targets @ table * seeds[key], axis=1)
         drawn.append(difference)
     return Difference(mean, *_interval(drawn))
+
+
+def leave_one_out(
+    ours: Sequence[ArrayLike], theirs: Sequence[ArrayLike], clusters: Sequence[Sequence[Hashable]] | None = None
+) -> list[list[float]]:
+    """The mean of :func:`paired_difference` without each target (or cluster) of every group, in order of appearance.
+
+    A group's only one cannot be left out: its entry is NaN.
+    """
+    sides = _sides(ours, theirs)
+    each = [a.mean(axis=1) - b.mean(axis=1) for a, b in zip(*sides, strict=True)]
+    whole, found = [float(group.mean()) for group in each], []
+    for i, (group, member) in enumerate(zip(each, _members(sides[0], clusters), strict=True)):
+        others, rest = sum(whole) - whole[i], []
+        for cluster in range(member.max() + 1):
+            kept = group[member != cluster]
+            rest.append((others + float(kept.mean())) / len(each) if len(kept) else float("nan"))
+        found.append(rest)
+    return found
+
+
+def _sides(ours: Sequence[ArrayLike], theirs: Sequence[ArrayLike]) -> tuple[list[Array64], list[Array64]]:
+    sides = [_table(group) for group in ours], [_table(group) for group in theirs]
+    if not sides[0] or [len(table) for table in sides[0]] != [len(table) for table in sides[1]]:
+        raise HimatchError("a paired difference is between scores of the same targets")
+    return sides
+
+
+def _members(tables: Sequence[Array64], clusters: Sequence[Sequence[Hashable]] | None) -> list[NDArray[np.int64]]:
+    """Of every target the number of its cluster, counted as they appear; without clusters each is its own."""
+    named = [range(len(table)) for table in tables] if clusters is None else clusters
+    if [len(names) for names in named] != [len(table) for table in tables]:
+        raise HimatchError("every target belongs to one cluster")
+    numbers = []
+    for names in named:
+        order = {name: i for i, name in enumerate(dict.fromkeys(names))}
+        numbers.append(np.array([order[name] for name in names], dtype=np.int64))
+    return numbers
 
 
 def _draws(rng: np.random.Generator, count: int) -> Float[Array64, "resamples count"]:

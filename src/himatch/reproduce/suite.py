@@ -76,7 +76,7 @@ class TableLayout:
     tasks: tuple[str, ...] = PLANAR
     averaged: tuple[str, ...] = ("total",)
     over: Literal["tasks", "groups"] = "tasks"
-    measure: Literal["w1", "return"] = "w1"
+    measure: Literal["w1", "return", "slope"] = "w1"
     code_size: int | None = None
     """Only methods with codes of this size (the paper's short table has ``m`` = 16)."""
     pictured: bool = True
@@ -138,6 +138,8 @@ class Suite:
     """Name of the dataset, for users who bring none of their own."""
     targets_note: str = ""
     """What captions say about its targets."""
+    other_feature: str = ""
+    """Why the paper's figures may be of another feature than ours: they are shown, and no ratio to them."""
 
     @property
     def mixes_rewards(self) -> bool:

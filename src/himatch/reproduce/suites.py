@@ -129,6 +129,8 @@ SUITES: Mapping[str, Suite] = {
             targets="patchwork",
             split="all",
             dataset="halfcheetah-run-backflip",
+            other_feature="The paper does not say which coordinate its z-velocity is, and the reward in its public "
+            "code takes the pitch (qpos[2]) for the height; ours is the vertical velocity.",
         ),
         Suite(
             "ant-xy",

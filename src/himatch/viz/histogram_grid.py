@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from himatch.viz.style import (
+    DASHES,
     PAGE,
     ROLLOUT,
     BinShares,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANEL = (1.5, 0.98)  # inches
+BELOW_REMARK = 0.82  # of a panel's height
 LABELS = (0.75, 0.75)  # inches beside and below the panels
 
 
@@ -38,11 +40,12 @@ class RolloutLine:
 
 @dataclass(frozen=True)
 class HistogramPanel:
-    """A target, rollouts over it, and a remark in the corner."""
+    """A target, rollouts over it, a remark in the corner, and dashed lines at some ``levels`` in their colours."""
 
     target: BinShares
     lines: Sequence[RolloutLine]
     remark: str = ""
+    levels: Sequence[tuple[float, str]] = ()
 
     @property
     def drawn(self) -> list[BinShares]:
@@ -92,6 +95,8 @@ def _draw(axis: Axes, panel: HistogramPanel) -> None:
     target_area(axis, panel.target)
     for line in panel.lines:
         rollout_line(axis, line.rollouts, color=line.color, label=line.label)
+    for level, color in panel.levels:
+        axis.axvline(level, ymax=BELOW_REMARK, color=color, lw=0.9, ls=DASHES)
     if panel.remark:
         axis.text(0.99, 0.97, panel.remark, transform=axis.transAxes, ha="right", va="top", fontsize=7)
 

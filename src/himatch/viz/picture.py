@@ -43,6 +43,9 @@ def picture(figure: Figure, name: str, caption: str) -> Picture:
     with style({**PAGE, "svg.hashsalt": name}):
         png = _png(figure)
         figure.set_layout_engine("none")  # arranged by now; doing it again takes as long as drawing
+        for axis in figure.axes:  # the layout's last digits vary, and the names of clip paths are made of them
+            x, y, width, height = (round(float(bound), 6) for bound in axis.get_position().bounds)
+            axis.set_position((x, y, width, height))
         return Picture(name, caption, _svg(figure, name), png)
 
 

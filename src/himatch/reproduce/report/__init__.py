@@ -2,9 +2,10 @@
 
 from himatch.reproduce.paper import PaperFigure, PaperTable, paper_tables
 from himatch.reproduce.report.claims import CLAIMS, judge_claims
+from himatch.reproduce.report.findings import Finding
 from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
 from himatch.reproduce.report.tables import build_tables
-from himatch.reproduce.report.verdicts import Claim, Finding
+from himatch.reproduce.report.verdicts import Claim
 from himatch.reproduce.report.writer import Written, read_failures, write_report
 
 __all__ = [

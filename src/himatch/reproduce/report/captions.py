@@ -64,7 +64,12 @@ def _data(entry: dict[str, Any], role: str = "") -> DataUsed:
 
 def caption_of(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) -> str:
     """What was measured, with how much effort, on which data."""
-    return " ".join((_measured(suite, layout), effort(results), *_policies(results), *_sources(layout, results)))
+    parts = (_measured(suite, layout), effort(results), *_policies(results), *_sources(layout, results))
+    return " ".join(filter(None, (*parts, _other_feature(suite))))
+
+
+def _other_feature(suite: Suite) -> str:
+    return f"{suite.other_feature} So no ratio to its figures is given." if suite.other_feature else ""
 
 
 def _measured(suite: Suite, layout: TableLayout) -> str:
@@ -98,11 +103,12 @@ def _policies(results: Sequence[JobResult]) -> tuple[str, ...]:
 
 
 def effort(results: Sequence[JobResult]) -> str:
-    """Budget, seeds and rollouts in words."""
-    budgets = " and ".join(sorted({result.budget for result in results}))
+    """Budget, seeds and rollouts in words; rows name their budget where there are several."""
+    names = sorted({result.budget for result in results})
+    budgets = f"{names[0]} in every row" if len(names) == 1 else f"{' and '.join(names)}, as each row says"
     rolled_out = [result for result in results if result.seeds]  # the suite "data" has no rollouts
     if not rolled_out:
-        return f"Budget {budgets}."
+        return f"Budget {' and '.join(names)}."
     seeds = _span(len(result.seeds) for result in rolled_out)
     rollouts = _span(result.episodes for result in rolled_out)
     return f"Budget {budgets}: {seeds} seeds, {rollouts} rollouts for each target and seed."

@@ -8,10 +8,12 @@ from html import escape
 from himatch.reproduce.report.claims import READING
 from himatch.reproduce.report.differences import Verdict
 from himatch.reproduce.report.document import block
+from himatch.reproduce.report.findings import Finding, Side, by_source, headline, robust_rows
 from himatch.reproduce.report.orderings import READING as READING_ORDERINGS
 from himatch.reproduce.report.orderings import Ordering, Orderings
+from himatch.reproduce.report.robustness import HEADS
+from himatch.reproduce.report.robustness import READING as READING_ROBUSTNESS
 from himatch.reproduce.report.text import MISSING
-from himatch.reproduce.report.verdicts import Finding, Side, counted
 from himatch.reproduce.specification import display_name
 
 VERDICTS: dict[Verdict, tuple[str, str]] = {
@@ -25,22 +27,33 @@ VERDICTS: dict[Verdict, tuple[str, str]] = {
 
 
 def claims_section(findings: Sequence[Finding], orderings: Sequence[Orderings]) -> str:
-    """Both tables."""
-    heads = "".join(f"<th>{head}</th>" for head in ("Ours", "Against", "Difference", "Verdict"))
-    rows = "".join(map(_claim, findings))
-    body = (
-        f'<p class="caption"><strong>{escape(counted(findings)).capitalize()}.</strong> {escape(READING)}</p>\n'
-        f'<div class="scroll"><table class="claims"><thead><tr><th>Claim</th>{heads}</tr></thead>\n'
-        f"<tbody>{rows}</tbody></table></div>\n"
-    )
+    """The paper's claims, himatch's, what one target does to them, and the paper's orderings."""
+    body = f'<p class="caption"><strong>{escape(headline(findings))}</strong> {escape(READING)}</p>\n'
+    for name, claims in by_source(findings):
+        rows = "".join(map(_claim, claims))
+        body += f"<h3>{escape(name)}</h3>\n" + _grid(("Claim", "Ours", "Against", "Difference", "Verdict"), rows)
+    if left_out := robust_rows(findings):
+        rows = "".join(map(_robust, left_out))
+        body += f'<h3>Without one target</h3>\n<p class="caption">{escape(READING_ROBUSTNESS)}</p>\n'
+        body += _grid(HEADS, rows)
     if orderings:
         lines = "".join(map(_orderings, orderings))
         body += (
             f'<h3>The paper&rsquo;s orderings</h3>\n<p class="caption">{escape(READING_ORDERINGS)}</p>\n'
-            '<div class="scroll"><table class="claims"><thead><tr><th>Table</th><th>Proposed</th><th>Hold</th>'
-            f"<th>Against</th></tr></thead>\n<tbody>{lines}</tbody></table></div>\n"
+            f"{_grid(('Table', 'Proposed', 'Hold', 'Against'), lines)}"
         )
     return block("claims", "What holds", body)
+
+
+def _grid(heads: Sequence[str], rows: str) -> str:
+    top = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    table = f'<table class="claims"><thead><tr>{top}</tr></thead>\n<tbody>{rows}</tbody></table>'
+    return f'<div class="scroll">{table}</div>\n'
+
+
+def _robust(texts: Sequence[str]) -> str:
+    cells = "".join(f'<td><span class="v">{escape(text)}</span></td>' for text in texts[1:])
+    return f'<tr><th scope="row">{escape(texts[0])}</th>{cells}</tr>\n'
 
 
 def _claim(finding: Finding) -> str:

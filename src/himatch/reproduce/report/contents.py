@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from himatch.reproduce.report.claims import judge_claims
 from himatch.reproduce.report.costs import Costs, costs_of
 from himatch.reproduce.report.figures import Picture, draw, draw_datasets
+from himatch.reproduce.report.findings import Finding
 from himatch.reproduce.report.orderings import Orderings, judge_orderings
 from himatch.reproduce.report.rows import policy_of
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.tables import build_tables
-from himatch.reproduce.report.verdicts import Finding
 from himatch.reproduce.results import JobResult
 from himatch.reproduce.specification import display_name
 from himatch.reproduce.suite import Suite, TableLayout

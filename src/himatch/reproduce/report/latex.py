@@ -27,12 +27,13 @@ def escape(text: str) -> str:
 
 def latex(tables: Sequence[ResultTable]) -> str:
     """All tables, each in its own float."""
-    parts = ((_table(table), _table(table.averages, "_averages") if table.averages else "") for table in tables)
-    return HEADER + "\n" + "\n".join(text for pair in parts for text in pair if text)
+    parts = ([_table(table), *(_table(less, f"_{name}") for name, less in table.smaller.items())] for table in tables)
+    return HEADER + "\n" + "\n".join(text for some in parts for text in some)
 
 
 def _table(table: ResultTable, more: str = "") -> str:
-    caption = f"{table.layout.title}. {table.caption} {' '.join(table.notes)} {READING}"
+    reading = "" if table.layout.measure == "slope" else READING
+    caption = " ".join(filter(None, (f"{table.layout.title}.", table.caption, *table.notes, reading)))
     body = "\n".join((r"\toprule", _heads(table), r"\midrule", *_body(table), r"\bottomrule"))
     return f"""\\begin{{table*}}[t]
 \\centering

@@ -8,11 +8,13 @@ from himatch.reproduce.report.claims import READING as READING_CLAIMS
 from himatch.reproduce.report.contents import Contents
 from himatch.reproduce.report.costs import HEADS, SHARED, Costs
 from himatch.reproduce.report.figures import Picture
+from himatch.reproduce.report.findings import Finding, Side, by_source, headline, robust_rows
 from himatch.reproduce.report.orderings import READING as READING_ORDERINGS
 from himatch.reproduce.report.orderings import Orderings
+from himatch.reproduce.report.robustness import HEADS as ROBUSTNESS_HEADS
+from himatch.reproduce.report.robustness import READING as READING_ROBUSTNESS
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.text import Line, lines
-from himatch.reproduce.report.verdicts import Finding, Side, counted
 from himatch.reproduce.specification import display_name
 
 READING = (
@@ -30,7 +32,7 @@ def markdown(contents: Contents) -> str:
     for table in contents.tables:
         parts += [f"## {table.layout.title}", f"Table `{table.label}` of the paper. {table.caption}", _table(table)]
         parts += [f"*{_escape(note)}*" for note in table.notes]
-        parts += [_escape(table.averages.caption), _table(table.averages)] if table.averages else []
+        parts += [text for less in table.smaller.values() for text in (_escape(less.caption), _table(less))]
         parts += [_picture(picture) for picture in contents.pictures.get(table.label, ())]
     if contents.pictures.get("dataset"):
         parts += ["## Datasets", *(_picture(picture) for picture in contents.pictures["dataset"])]
@@ -43,9 +45,12 @@ def markdown(contents: Contents) -> str:
 
 
 def _claims(findings: Sequence[Finding], orderings: Sequence[Orderings]) -> list[str]:
-    rows = [(f.claim, _side(f.ours), _side(f.other), f.difference, str(f)) for f in findings]
-    parts = ["## What holds", f"**{counted(findings).capitalize()}.** {READING_CLAIMS}"]
-    parts.append(_grid(("Claim", "Ours", "Against", "Difference", "Verdict"), rows))
+    parts = ["## What holds", f"**{headline(findings)}** {READING_CLAIMS}"]
+    for name, claims in by_source(findings):
+        rows = [(f.claim, _side(f.ours), _side(f.other), f.difference, str(f)) for f in claims]
+        parts += [f"### {name}", _grid(("Claim", "Ours", "Against", "Difference", "Verdict"), rows)]
+    if left_out := robust_rows(findings):
+        parts += ["### Without one target", READING_ROBUSTNESS, _grid(ROBUSTNESS_HEADS, left_out)]
     lines = [(o.table.layout.title, display_name(o.table.layout.proposed), f"{o}{o.only}") for o in orderings]
     return [*parts, "### The paper's orderings", READING_ORDERINGS, _grid(("Table", "Proposed", "Hold"), lines)]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from himatch.divergences import Summary
-from himatch.reproduce.report.differences import Verdict, compare, decide, row_difference
+from himatch.reproduce.report.claimed import budget_of
+from himatch.reproduce.report.differences import Verdict, compare, decide, pair
 from himatch.reproduce.report.rows import RowKey
 from himatch.reproduce.report.table import Cell, ResultTable
-from himatch.reproduce.report.verdicts import budget_of
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import AVERAGE, TableColumn
 
@@ -110,8 +110,8 @@ def _judged(
     if table.layout.measure == "return":
         near, far = _to_goal(below.cells[i]), _to_goal(above.cells[i])
         return ("not run", "") if near is None or far is None else compare(near, far)
-    less = row_difference(table, column, below, above)
-    return ("not run", "") if less is None else decide(less)
+    both = pair(column.parts, below.jobs, above.jobs)
+    return ("not run", "") if both is None else decide(both.difference)
 
 
 def _papers(table: ResultTable, i: int, method: Specification) -> float | None:

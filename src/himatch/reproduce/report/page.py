@@ -58,9 +58,10 @@ def _source(text: str) -> str:
 def _section(table: ResultTable, pictures: Sequence[Picture]) -> str:
     layout = table.layout
     notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in table.notes)
+    below = "".join(map(_captioned, table.smaller.values()))
     body = (
         _source(f"Table <code>{table.label}</code> of the paper · suite <code>{table.suite.name}</code>")
-        + f"{_captioned(table)}{notes}{_captioned(table.averages) if table.averages else ''}"
+        + f"{_captioned(table)}{notes}{below}"
         + "".join(map(figure, pictures))
     )
     return block(table.label, layout.title, body)

@@ -53,6 +53,8 @@ def _cells(table: ResultTable, known: Collection[str] = ()) -> Iterable[tuple[ob
             )
     if table.averages is not None:
         yield from _cells(table.averages, [column.key for column in table.columns])
+    if table.slopes is not None:
+        yield from _cells(table.slopes)
 
 
 def _targets(result: JobResult) -> Iterable[tuple[object, ...]]:

@@ -30,13 +30,15 @@ class Cell:
     """The part of the targets' steps that rollouts lasted, on average; results from before it was measured lack it."""
     charged: float | None = None
     """The exact W1 with the time charged that was not played, of one feature."""
+    comparable: bool = True
+    """Whether the paper's figure is of the same feature."""
     reference: Summary | None = None
     """Of the very targets and data of ours: what the episode mixture reaches, or the held-out returns."""
 
     @property
     def ratio(self) -> float | None:
-        """Ours by the paper's."""
-        if self.ours is None or self.paper is None or self.paper.mean == 0:
+        """Ours by the paper's, where both are of one feature."""
+        if self.ours is None or self.paper is None or self.paper.mean == 0 or not self.comparable:
             return None
         return self.ours.mean / self.paper.mean
 
@@ -72,6 +74,14 @@ class ResultTable:
     notes: tuple[str, ...] = ()
     averages: ResultTable | None = None
     """Its averages once more, and without targets that stumble, where there are such."""
+    slopes: ResultTable | None = None
+    """How far rollouts follow targets that are moved, where there are such."""
+
+    @property
+    def smaller(self) -> dict[str, ResultTable]:
+        """Tables that stand below it, by what they are."""
+        known = {"averages": self.averages, "slopes": self.slopes}
+        return {name: table for name, table in known.items() if table is not None}
 
     @property
     def label(self) -> str:

@@ -12,6 +12,7 @@ from himatch.errors import TaskError
 from himatch.reproduce.paper import PaperFigure
 from himatch.reproduce.report.captions import caption_of, data_hash, missing_note
 from himatch.reproduce.report.rows import RowKey, gather_rows, main_budget
+from himatch.reproduce.report.slopes import slopes_of
 from himatch.reproduce.report.stumbles import RULE, listed, steady
 from himatch.reproduce.report.table import HELD_OUT, MIXTURE, Cell, ResultRow, ResultTable
 from himatch.reproduce.results import JobResult, TargetScore, charged_scores
@@ -42,6 +43,8 @@ def build_table(suite: Suite, layout: TableLayout, results: Sequence[JobResult])
     tasks = (*(t for t in layout.tasks if t in found), *(t for t in found if t not in layout.tasks))
     columns = layout.columns(tasks)
     methods = [_method_row(*row, columns, layout) for row in gather_rows(chosen, layout)]
+    if suite.other_feature:
+        methods = [replace(row, cells=tuple(replace(c, comparable=False) for c in row.cells)) for row in methods]
     marked = _mark_best(methods, layout)
     below = _rows_below(methods, columns, layout)
     absent = tuple(task for task in layout.tasks if task not in found)
@@ -52,7 +55,8 @@ def build_table(suite: Suite, layout: TableLayout, results: Sequence[JobResult])
     notes += [gaps] if gaps else []
     notes += [note for row in below for note in _elsewhere(row, marked)]
     table = ResultTable(suite, layout, columns, (*marked, *below), caption_of(suite, layout, chosen), tuple(notes))
-    return replace(table, averages=_averages(table)) if layout.without_stumbles else table
+    averages = _averages(table) if layout.without_stumbles else None
+    return replace(table, averages=averages, slopes=slopes_of(table))
 
 
 def _averages(table: ResultTable) -> ResultTable | None:

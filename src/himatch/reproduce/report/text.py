@@ -21,6 +21,8 @@ class Line:
 
 def number(value: float, table: ResultTable) -> str:
     """Distances as the paper prints them, returns without decimals."""
+    if table.layout.measure == "slope":
+        return f"{round(value, 2) + 0.0:.2f}"  # no minus before a zero
     return f"{value:,.0f}" if table.layout.measure == "return" else f"{value:.3f}"
 
 

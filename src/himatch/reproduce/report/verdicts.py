@@ -2,80 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from himatch.divergences import Difference, Summary
 from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.captions import data_used
-from himatch.reproduce.report.differences import Verdict, compare, decide, row_difference
-from himatch.reproduce.report.rows import RowKey, main_budget
-from himatch.reproduce.report.table import MIXTURE, Cell, ResultRow, ResultTable
+from himatch.reproduce.report.claimed import ClaimedRow, Found, Gap, find_row, missing, played
+from himatch.reproduce.report.differences import Paired, Verdict, compare, decide, decide_level, pair, pair_with
+from himatch.reproduce.report.findings import Finding, Side, Source
+from himatch.reproduce.report.robustness import robustness, steady_averages
+from himatch.reproduce.report.table import MIXTURE, Cell, ResultTable
 from himatch.reproduce.results import JobResult
-from himatch.reproduce.specification import Specification, display_name, qualified
-from himatch.reproduce.suite import AVERAGE
+from himatch.reproduce.suite import AVERAGE, TableColumn
 from himatch.reproduce.suites import TABLES
-
-
-class Side(NamedTuple):
-    """One of the numbers compared: whose it is, and the number with its interval."""
-
-    name: str
-    figure: str
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A claim, the numbers that decide it, and the verdict; ``remark`` qualifies it or says what is missing."""
-
-    claim: str
-    verdict: Verdict
-    ours: Side | None = None
-    other: Side | None = None
-    remark: str = ""
-    difference: str = ""
-    """Ours less the other's, target by target; only rows that were run have it."""
-
-    def __str__(self) -> str:
-        return f"{self.verdict} ({self.remark})" if self.remark else self.verdict
-
-
-@dataclass(frozen=True)
-class ClaimedRow:
-    """A row that a claim is about; without a budget, that of the whole report."""
-
-    method: Specification
-    conditioning: str = "nominal"
-    budget: str | None = None
-    steps: int | None = None
-    policy: str = "paper"
-
-    def key(self, budget: str) -> RowKey:
-        """Where the row is found in a report about this budget."""
-        return RowKey(self.method, self.conditioning, self.budget or budget, self.steps, self.policy)
-
-    @property
-    def missing_name(self) -> str:
-        """How it is called where it was not run."""
-        policy = None if self.policy == "paper" else self.policy
-        return qualified(display_name(self.method), policy, self.conditioning, self.budget, self.steps)
-
-
-class Found(NamedTuple):
-    """A claimed row that was run, with the cell and the score that the claim is about."""
-
-    row: ResultRow
-    cell: Cell
-    score: Summary
-
-
-class Gap(NamedTuple):
-    """A claimed row that was not run, or not on some tasks."""
-
-    name: str
-    tasks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -89,46 +30,81 @@ class Claim:
     against: Literal["methods", "paper", "mixture"] = "methods"
     factor: float = 1.0
     column: str = AVERAGE
+    source: Source = "himatch"
+    level: float | None = None
+    """That the two are level instead: apart by at most this part of the other's."""
     informs: bool = False
     """Whether the numbers are shown without a verdict."""
 
     def judge(self, tables: Mapping[str, ResultTable], budget: str) -> Finding:
         """The verdict on some tables."""
-        table = tables.get(self.table)
-        if table is None:
-            return Finding(self.text, "not run", remark=f"suite {TABLES[self.table][0].name} missing")
-        found = [_find(table, claimed, budget, self.column) for claimed in (self.ours, *self.others)]
+        finding = self._judged(tables, budget)
+        return replace(finding, source=self.source)
+
+    def _judged(self, tables: Mapping[str, ResultTable], budget: str) -> Finding:
+        absent = [label for label in dict.fromkeys(map(self._label, (self.ours, *self.others))) if label not in tables]
+        if absent:
+            suites = " and ".join(dict.fromkeys(TABLES[label][0].name for label in absent))
+            return Finding(self.text, "not run", remark=f"suite {suites} missing")
+        found = [find_row(tables[self._label(c)], c, budget, self.column) for c in (self.ours, *self.others)]
         gaps = [gap for gap in found if isinstance(gap, Gap)]
         if gaps:
-            return Finding(self.text, "not run", remark=_missing(gaps))
-        (row, cell, score), *rivals = [cells for cells in found if isinstance(cells, Found)]
-        apart = ""
+            return Finding(self.text, "not run", remark=missing(gaps))
+        ours, *rivals = [cells for cells in found if isinstance(cells, Found)]
+        table = tables[self.table]
+        column = next(column for column in table.columns if column.key == self.column)
         if self.against == "methods":
-            column = next(column for column in table.columns if column.key == self.column)
-            differences = [row_difference(table, column, row, rival.row, self.factor) for rival in rivals]
-            pairs = [(rival, less) for rival, less in zip(rivals, differences, strict=True) if less is not None]
-            if len(pairs) < len(rivals):
-                return Finding(self.text, "not run", remark="not on the same targets")
-            rival, less = _deciding(pairs)
-            name, other, lasted = rival.row.name, rival.score, _played(rival.cell)
-            verdict, remark = decide(less, at_most=self.factor != 1)
-            apart = wording.difference(less)
-        else:
-            lasted = ""
-            name, given = _given(table, cell, self.against)
-            if given is None:
-                return Finding(self.text, "not run", remark=f"{name} has no figure for these tasks")
-            other = given
-            verdict, remark = compare(score, other, self.factor, at_most=True)
+            return self._against_rows(table, column, ours, rivals)
+        return self._against_given(table, column, ours)
+
+    def _label(self, claimed: ClaimedRow) -> str:
+        return claimed.table or self.table
+
+    def _against_rows(self, table: ResultTable, column: TableColumn, ours: Found, rivals: list[Found]) -> Finding:
+        paired = [pair(column.parts, ours.row.jobs, rival.row.jobs, self.factor) for rival in rivals]
+        pairs = [(rival, both) for rival, both in zip(rivals, paired, strict=True) if both is not None]
+        if len(pairs) < len(rivals):
+            return Finding(self.text, "not run", remark="not on the same targets")
+        rival, both = _deciding(pairs)
+        less, margin = both.difference, None if self.level is None else self.level * rival.score.mean
+        verdict, remark = decide(less, at_most=self.factor != 1) if margin is None else decide_level(less, margin)
+        if margin is not None and verdict == "does not hold":
+            remark = "; ".join(filter(None, ("ours is lower" if less.mean < 0 else "ours is higher", remark)))
+        steadily = steady_averages(column.parts, ours.row.jobs, rival.row.jobs)
+        robust = robustness(both, lambda mean: self._is_right(mean, margin), steadily, [each for _, each in pairs])
+        sides = self._sides(table, ours, rival.row.name, rival.score, played(rival.cell))
+        apart = wording.difference(less)
+        if self.informs:
+            ratio = f"{wording.TIMES}{ours.score.mean / rival.score.mean:.2f}"
+            return Finding(self.text, "information", *sides, ratio, apart, robustness=robust)
+        plain = self.factor == 1 and margin is None
+        middle = _middle(ours.score, rival.score, table) if plain else ""
+        remarks = (remark, middle, _slopes(table, column, ours, rival))
+        return Finding(self.text, verdict, *sides, "; ".join(filter(None, remarks)), apart, robustness=robust)
+
+    def _against_given(self, table: ResultTable, column: TableColumn, ours: Found) -> Finding:
+        name, other = _given(table, ours.cell, self.against)
+        if other is None:
+            return Finding(self.text, "not run", remark=f"{name} has no figure for these tasks")
+        verdict, remark = compare(ours.score, other, self.factor, at_most=True)
+        fixed, factor = other.mean, self.factor  # a figure that was printed stays, whatever target of ours is left out
+        both = pair_with(
+            column.parts,
+            ours.row.jobs,
+            (lambda _: factor * fixed) if self.against == "paper" else (lambda t: factor * (t.reference or 0.0)),
+        )
+        robust = robustness(both, lambda mean: mean <= 0)
+        return Finding(self.text, verdict, *self._sides(table, ours, name, other), remark, robustness=robust)
+
+    def _is_right(self, mean: float, margin: float | None) -> bool:
+        return abs(mean) <= margin if margin is not None else mean <= 0 if self.factor != 1 else mean < 0
+
+    def _sides(self, table: ResultTable, ours: Found, name: str, other: Summary, lasted: str = "") -> tuple[Side, Side]:
         scaled = "" if self.factor == 1 else f"; {wording.TIMES}{self.factor:g} is {self.factor * other.mean:.3f}"
-        sides = (
-            Side(row.name, wording.with_interval(score, table) + _played(cell)),
+        return (
+            Side(ours.row.name, wording.with_interval(ours.score, table) + played(ours.cell)),
             Side(name + scaled, wording.with_interval(other, table) + lasted),
         )
-        if self.informs:
-            return Finding(self.text, "information", *sides, f"{wording.TIMES}{score.mean / other.mean:.2f}", apart)
-        remarks = (remark, _middle(score, other, table) if self.factor == 1 else "")
-        return Finding(self.text, verdict, *sides, "; ".join(filter(None, remarks)), apart)
 
 
 @dataclass(frozen=True)
@@ -139,6 +115,7 @@ class TimeClaim:
     table: str
     ours: ClaimedRow
     seconds: float
+    source: Source = "himatch"
 
     def judge(self, tables: Mapping[str, ResultTable], budget: str) -> Finding:
         """The verdict on some tables."""
@@ -155,17 +132,13 @@ class TimeClaim:
         return Finding(self.text, verdict, ours, Side(f"limit; on {device}", f"{self.seconds:.0f} s a model"))
 
 
-def counted(findings: Iterable[Finding]) -> str:
-    """``5 hold, 2 hold within noise, 3 do not hold, 4 not run``."""
-    counts = Counter(finding.verdict for finding in findings)
-    words: Mapping[Verdict, str] = {"holds": "hold", "holds within noise": "hold within noise"}
-    words = {**words, "does not hold": "do not hold", "not run": "not run"}
-    return ", ".join(f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict])
-
-
-def budget_of(tables: Sequence[ResultTable]) -> str:
-    """The budget that claims are about where they name none."""
-    return main_budget(row.key.budget for table in tables for row in table.rows if row.key is not None)
+def _slopes(table: ResultTable, column: TableColumn, *rows: Found) -> str:
+    """Of targets that are moved, how far the rollouts of each row follow."""
+    if table.slopes is None:
+        return ""
+    i, found = table.columns.index(column), [table.slopes.row(of.row.key) for of in rows if of.row.key is not None]
+    known = [row.cells[i].ours for row in found if row is not None]
+    return "slopes " + " and ".join("unknown" if one is None else f"{one.mean:.2f}" for one in known) if known else ""
 
 
 def _middle(ours: Summary, other: Summary, table: ResultTable) -> str:
@@ -180,49 +153,27 @@ def _middle(ours: Summary, other: Summary, table: ResultTable) -> str:
     return f"interquartile means the other way round: {figures}" if apart else ""
 
 
-def _played(cell: Cell) -> str:
-    """How much of the time was played, behind a distance; nothing where that was not measured."""
-    return "" if cell.played is None else f", {cell.played:.0%} played"
-
-
 def _seconds(job: JobResult) -> float:
     return float((job.provenance.get("training") or {}).get("seconds") or 0.0)
 
 
-def _find(table: ResultTable, claimed: ClaimedRow, budget: str, column: str) -> Found | Gap:
-    row, keys = table.row(claimed.key(budget)), [c.key for c in table.columns]
-    if row is None:
-        return Gap(claimed.missing_name, ())
-    needed = table.layout.tasks if column == AVERAGE else (column.split("/")[0],)
-    missing = tuple(task for task in needed if task not in row.jobs)
-    if missing:
-        return Gap(row.name, missing)
-    cell = row.cells[keys.index(column)]
-    if cell.ours is None or (column == AVERAGE and table.tasks != needed):
-        return Gap(row.name, ("an average over the paper's tasks alone",))
-    return Found(row, cell, cell.ours)
-
-
-def _missing(gaps: Sequence[Gap]) -> str:
-    """``walker2d missing`` where all lack the same, else who lacks what."""
-    if gaps[0].tasks and len({gap.tasks for gap in gaps}) == 1:
-        return f"{', '.join(gaps[0].tasks)} missing"
-    absent = [gap.name for gap in gaps if not gap.tasks]
-    parts = [f"{', '.join(absent)} missing"] if absent else []
-    parts += [f"{gap.name} without {', '.join(gap.tasks)}" for gap in gaps if gap.tasks]
-    return "; ".join(parts)
-
-
-def _deciding(pairs: Sequence[tuple[Found, Difference]]) -> tuple[Found, Difference]:
+def _deciding(pairs: Sequence[tuple[Found, Paired]]) -> tuple[Found, Paired]:
     """The rival that decides: the lowest mean if that is below ours, else the interval that comes nearest to it."""
-    lowest = max(pairs, key=lambda pair: pair[1].mean)
-    if lowest[1].mean >= 0:
-        return lowest
-    return max(pairs, key=lambda pair: (pair[1].mean if pair[1].high is None else pair[1].high, pair[1].mean))
+    known = [(both.difference, rival, both) for rival, both in pairs]
+    less, rival, both = max(known, key=lambda entry: entry[0].mean)
+    if less.mean < 0:
+        _, rival, both = max(known, key=lambda entry: _reach(entry[0]))
+    return rival, both
+
+
+def _reach(less: Difference) -> tuple[float, float]:
+    return less.mean if less.high is None else less.high, less.mean
 
 
 def _given(table: ResultTable, cell: Cell, against: str) -> tuple[str, Summary | None]:
     """A figure that nobody ran: the paper's for the same cell, or the reference's for the same targets and data."""
+    if against == "paper" and not cell.comparable:
+        return "the paper, of another feature,", None
     if against == "paper":
         same = table.layout.published and all(data.is_papers for data in data_used(table.results))
         name = "the paper" if same else "the paper, on other data"

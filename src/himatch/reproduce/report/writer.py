@@ -8,12 +8,12 @@ from pathlib import Path
 
 from himatch._runtime.files import new_file
 from himatch.reproduce.report.contents import gather
+from himatch.reproduce.report.findings import Finding
 from himatch.reproduce.report.latex import latex
 from himatch.reproduce.report.markdown import markdown
 from himatch.reproduce.report.page import page
 from himatch.reproduce.report.spreadsheet import cells_csv, targets_csv
 from himatch.reproduce.report.table import ResultTable
-from himatch.reproduce.report.verdicts import Finding
 from himatch.reproduce.results import JobResult
 
 TITLE = "Hindsight information matching: the benchmark"

@@ -74,7 +74,7 @@ def _intervals(table: ResultTable, column: TableColumn, rows: Sequence[ResultRow
     return IntervalPanel(
         f"{column.head}, {column.title.lower()}" if column.title else column.head,
         [_estimate(row.cells[i], row, task, group) for row in rows],
-        [None if (paper := row.cells[i].paper) is None else paper.mean for row in rows],
+        [None if (paper := row.cells[i].paper) is None or table.suite.other_feature else paper.mean for row in rows],
         None if reference is None else reference.mean,
     )
 

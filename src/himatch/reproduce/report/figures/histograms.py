@@ -8,29 +8,46 @@ from textwrap import fill
 
 import numpy as np
 
-from himatch.reproduce.report.figures.selection import first_targets, found, histogram, shown_methods, targets_of
+from himatch.reproduce.report.figures.selection import (
+    found,
+    histogram,
+    is_one_number,
+    is_papers,
+    shown_methods,
+    shown_targets,
+    target_levels,
+    targets_of,
+)
 from himatch.reproduce.report.table import ResultRow, ResultTable
 from himatch.reproduce.results import TargetScore
-from himatch.viz.histogram_grid import LABELS, HistogramPanel, RolloutLine, histogram_grid
+from himatch.viz.histogram_grid import LABELS, PANEL, HistogramPanel, RolloutLine, histogram_grid
 from himatch.viz.picture import Picture, picture
-from himatch.viz.style import SERIES
+from himatch.viz.style import PAGE_INK, SERIES
 
 NUMBER = "The number is W₁, averaged over seeds."
+LINE = " The dashed line is the target's mean, all that the sum tells which DT is conditioned on."
+SMALL = (1.12, 0.82)  # inches of a panel where there are many
+WIDTH = 24  # characters of a title
+MANY = 8  # methods beside one another
 
 
 def match_panels(table: ResultTable) -> list[Picture]:
-    """Targets as rows (of each task the best and a middle episode), methods as columns."""
+    """Targets as rows (of each task two of each group), methods as columns."""
     methods, grid, names = shown_methods(table), [], []
     for task in table.tasks:
-        for target in first_targets(methods, task):
+        for target in shown_targets(methods, task):
             grid.append([_panel(target, method, task) for method in methods])
             name = fill(short_name(target.name), 14)
             names.append(name if len(table.tasks) == 1 else f"{task}\n{name}")
     if not grid:
         return []
-    figure = histogram_grid(grid, names, [_wrapped(method.name) for method in methods], _feature(table))
-    caption = f"{_feature(table).capitalize()} of targets (grey) and of rollouts, all seeds pooled (blue). {NUMBER}"
-    return [picture(figure, _name(table, "histograms"), caption + _of_many(methods, table))]
+    size, width = (SMALL, 13) if len(methods) > MANY else (PANEL, WIDTH)
+    figure = histogram_grid(grid, names, [_wrapped(row.name, width) for row in methods], _feature(table), panel=size)
+    caption = (
+        f"{_feature(table).capitalize()} of targets (grey; the first and the last of each group) and of rollouts, all "
+        f"seeds pooled (blue). {NUMBER}{_line(methods)}{_of_many(methods, table)}"
+    )
+    return [picture(figure, _name(table, "histograms"), caption)]
 
 
 def synthetic_panels(table: ResultTable) -> list[Picture]:
@@ -50,19 +67,29 @@ def synthetic_panels(table: ResultTable) -> list[Picture]:
             one_y=True,
         )
         caption = f"{task}: the paper's synthetic targets (grey, in the listed order) and rollouts (blue). {NUMBER}"
-        pictures.append(picture(figure, _name(table, task), caption + _of_many(methods, table)))
+        pictures.append(picture(figure, _name(table, task), caption + _line(methods) + _of_many(methods, table)))
     return pictures
 
 
 def shift_panels(table: ResultTable) -> list[Picture]:
-    """Of each task the best and a middle target as rows, their shifts as columns, methods as lines."""
+    """Of each task the first target of either group as rows, their shifts as columns, methods as lines.
+
+    The paper's rows have a picture, and himatch's own another: more lines than these hide one another.
+    """
     methods = shown_methods(table)
+    papers = [row for row in methods if is_papers(row, table)]
+    own = [row for row in methods if row not in papers]
+    drawn = (_shifts(table, papers, "histograms"), _shifts(table, own, "own-histograms"))
+    return [shown for shown in drawn if shown is not None]
+
+
+def _shifts(table: ResultTable, methods: Sequence[ResultRow], what: str) -> Picture | None:
     rows = [
         (task, group) for task in table.tasks for group in dict.fromkeys(t.group for t in targets_of(methods, task))
     ]
     shifts = sorted({t.shift for task, _ in rows for t in targets_of(methods, task) if t.shift is not None})
     if not rows or not shifts:
-        return []
+        return None
     grid = []
     for task, group in rows:
         targets = [t for t in targets_of(methods, task) if t.group == group]
@@ -78,7 +105,7 @@ def shift_panels(table: ResultTable) -> list[Picture]:
         labels=(LABELS[0], LABELS[1] + 0.3),
     )
     caption = "A held-out target of each group, moved by -3 to 3 bin widths (grey), and rollouts, all seeds pooled."
-    return [picture(figure, _name(table, "histograms"), caption)]
+    return picture(figure, _name(table, what), caption + _line(methods))
 
 
 def short_name(name: str) -> str:
@@ -95,19 +122,21 @@ def _panel(target: TargetScore, method: ResultRow, task: str) -> HistogramPanel:
     if rolled is None:
         return HistogramPanel(histogram(target), [], "missing")
     line = RolloutLine(histogram(rolled, "rollouts"), method.name)
-    return HistogramPanel(histogram(target), [line], f"{np.mean(rolled.w1):.2f}")
+    levels = [(level, PAGE_INK) for level in target_levels(method, target)]
+    return HistogramPanel(histogram(target), [line], f"{np.mean(rolled.w1):.2f}", levels)
 
 
 def _overlay(target: TargetScore, methods: Sequence[ResultRow], task: str) -> HistogramPanel:
     """All methods, each in its colour."""
     drawn = [(found(method, task, target), method.name, color) for method, color in zip(methods, SERIES, strict=False)]
     lines = [RolloutLine(histogram(r, "rollouts"), name, color) for r, name, color in drawn if r is not None]
-    return HistogramPanel(histogram(target), lines)
+    levels = [level for method in methods for level in target_levels(method, target)]
+    return HistogramPanel(histogram(target), lines, levels=[(level, PAGE_INK) for level in levels[:1]])
 
 
-def _wrapped(name: str) -> str:
+def _wrapped(name: str, width: int = WIDTH) -> str:
     parts = name.replace(" (", "\n(").replace(", planned", "\nplanned").replace(", remaining", "\nremaining")
-    return "\n".join(fill(part, 24) for part in parts.splitlines())
+    return "\n".join(fill(part, width) for part in parts.splitlines())
 
 
 def _feature(table: ResultTable) -> str:
@@ -118,6 +147,14 @@ def _name(table: ResultTable, what: str) -> str:
     return f"{table.label}-{what}".replace("_", "-")
 
 
+def _line(methods: Sequence[ResultRow]) -> str:
+    """What the dashed line is, where there is one."""
+    return LINE if any(is_one_number(method) for method in methods) else ""
+
+
 def _of_many(methods: Sequence[ResultRow], table: ResultTable) -> str:
-    every = sum(bool(row.jobs) for row in table.methods)
-    return "" if len(methods) == every else f" Shown are the {len(methods)} of {every} methods that match best."
+    every, size = sum(bool(row.jobs) for row in table.methods), table.layout.proposed.get("m")
+    if len(methods) == every:
+        return ""
+    kind = "budget" if size is None else f"budget, with m = {size}"
+    return f" Shown are the paper's rows and then himatch's own, {len(methods)} of {every}: those of the main {kind}."

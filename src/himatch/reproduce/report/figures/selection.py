@@ -2,35 +2,75 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from himatch.methods import METHODS
+from himatch.reproduce.policies import POLICIES
+from himatch.reproduce.report.rows import main_budget
 from himatch.reproduce.report.table import ResultRow, ResultTable
 from himatch.reproduce.results import JobResult, TargetScore
 from himatch.viz.style import BinShares
 
-MOST_METHODS = 6
-
 
 def shown_methods(table: ResultTable) -> list[ResultRow]:
-    """Methods with rollouts; of many, those that match best, in the order of the table."""
-    rows = [row for row in table.methods if row.jobs]
-    if len(rows) > MOST_METHODS:
-        # A method that ran on fewer tasks is not better for it: first come those that ran on most.
-        ranks = [(-len(row.jobs), np.mean([np.mean(job.scores()) for job in row.jobs.values()])) for row in rows]
-        rows = [rows[i] for i in sorted(sorted(range(len(rows)), key=ranks.__getitem__)[:MOST_METHODS])]
-    return rows
+    """The paper's rows in its order, however they match, and himatch's own after them.
+
+    Rows of other budgets or steps repeat what the others show, and so do networks from before himatch had a policy of
+    its own. Of codes of several sizes those of the proposed method's are shown, as in the paper.
+    """
+    budget = main_budget(row.key.budget for row in table.methods if row.key is not None)
+    size = table.layout.proposed.get("m")
+    rows = [
+        (row, row.key)
+        for row in table.methods
+        if row.jobs and row.key is not None and row.key.method.get("m") == size and row.key.policy in POLICIES
+    ]
+    main = [row for row, key in rows if (key.budget, key.steps) == (budget, None)] or [row for row, _ in rows]
+    return sorted(main, key=lambda row: not is_papers(row, table))
 
 
-def first_targets(rows: Sequence[ResultRow], task: str) -> list[TargetScore]:
-    """The first target of every kind: best and middle episode, each velocity, each behaviour."""
-    kinds: dict[tuple[str, str], TargetScore] = {}
+def is_papers(row: ResultRow, table: ResultTable) -> bool:
+    """Whether the paper has the row: its policy, its conditioning, one of its methods."""
+    key = row.key
+    own = key is None or (key.policy, key.conditioning) != ("paper", "nominal")
+    return not own and row.method in table.layout.paper.rows
+
+
+def shown_targets(rows: Sequence[ResultRow], task: str) -> list[TargetScore]:
+    """Two of each group, the first and the last: the best episode and the fifth, running and a back-flip, ..."""
+    groups: dict[str, list[TargetScore]] = {}
     for target in targets_of(rows, task):
-        kinds.setdefault((target.group, re.sub(r"[\d\s]+", "", target.name)), target)
-    return list(kinds.values())
+        groups.setdefault(target.group, []).append(target)
+    return [target for group in groups.values() for target in (group[:1] if len(group) == 1 else (group[0], group[-1]))]
+
+
+def target_levels(row: ResultRow, target: TargetScore) -> list[float]:
+    """The target's mean, of every feature, where that is all that a method is conditioned on."""
+    if not is_one_number(row):
+        return []
+    shares = np.squeeze(np.asarray(target.histograms["target"], dtype=np.float64))
+    return [mean_of(edges(target, i), marginal(shares, i)) for i in range(shares.ndim)]
+
+
+def is_one_number(row: ResultRow) -> bool:
+    """Whether a method is conditioned on one number a feature: a sum."""
+    known = None if row.method is None else METHODS.get(row.method.name)
+    return known is not None and known.matches == "return"
+
+
+def marginal(shares: NDArray[np.float64], dimension: int) -> NDArray[np.float64]:
+    """Shares along one dimension."""
+    return np.asarray(shares.sum(axis=tuple(i for i in range(shares.ndim) if i != dimension)), dtype=np.float64)
+
+
+def mean_of(bounds: Sequence[float], shares: NDArray[np.float64]) -> float:
+    """The mean of a histogram, every bin at its middle."""
+    middles = np.convolve(bounds, [0.5, 0.5], "valid")
+    return float(shares @ middles / shares.sum())
 
 
 def targets_of(rows: Sequence[ResultRow], task: str) -> list[TargetScore]:

@@ -1,0 +1,78 @@
+"""What himatch claims beside the paper: of its conditionings, its presets and its policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from himatch.reproduce.budgets import EARLIER_STEPS
+from himatch.reproduce.report.claimed_methods import BC, CDT, DT, META_BC
+from himatch.reproduce.report.findings import Judged
+from himatch.reproduce.report.verdicts import Claim, TimeClaim
+
+PLANNED = replace(CDT, conditioning="planned")
+FAST = replace(CDT, budget="fast")
+LONGER = replace(FAST, steps=10 * EARLIER_STEPS["fast"])
+PAPER, PAPER_DT = replace(CDT, budget="paper"), replace(DT, budget="paper")
+HIMATCH = tuple(replace(row, policy="himatch") for row in (CDT, DT, BC, META_BC))
+GAUSSIAN = tuple(replace(row, policy="gaussian") for row in (CDT, DT, BC, META_BC))
+
+OWN: tuple[Judged, ...] = (
+    Claim("synthetic: CDT beats BC (listed order)", "synthesized_smm", CDT, (BC,)),
+    Claim("xvel: CDT's average W₁ is no worse than the paper's", "xvel_match_main", CDT, against="paper"),
+    Claim("cheetah-vel: CDT's average W₁ is no worse than the paper's", "cheetah_vel_match_main", CDT, against="paper"),
+    Claim(
+        "synthetic: with planned conditioning CDT comes within 1.5 times the episode mixture (listed order)",
+        "synthesized_smm",
+        PLANNED,
+        against="mixture",
+        factor=1.5,
+    ),
+    Claim("synthetic: planned conditioning beats nominal (CDT, listed order)", "synthesized_smm", PLANNED, (CDT,)),
+    Claim("zvel: planned conditioning beats nominal (CDT)", "zvel_match_main", PLANNED, (CDT,)),
+    Claim("shift, x-velocity: planned conditioning beats nominal (CDT)", "shift_xvel_match", PLANNED, (CDT,)),
+    Claim("shift, reward: planned conditioning beats nominal (CDT)", "shift_reward_match_full", PLANNED, (CDT,)),
+    Claim(
+        "halfcheetah xvel: CDT with the fast preset comes within 10 % of what ten times its steps reach",
+        "xvel_match_main",
+        FAST,
+        (LONGER,),
+        factor=1.1,
+        column="halfcheetah/total",
+    ),
+    TimeClaim("xvel: the fast preset trains CDT in at most 60 s a model", "xvel_match_main", FAST, 60.0),
+    Claim(
+        "halfcheetah xvel: with the paper budget CDT beats DT",
+        "xvel_match_main",
+        PAPER,
+        (PAPER_DT,),
+        column="halfcheetah/total",
+    ),
+    Claim(
+        "xvel: with himatch's policy CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
+        "xvel_match_main",
+        HIMATCH[0],
+        HIMATCH[1:],
+    ),
+    Claim(
+        "reward: with himatch's policy CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
+        "reward_match",
+        HIMATCH[0],
+        HIMATCH[1:],
+    ),
+    Claim("xvel: himatch's policy beats the paper's (CDT)", "xvel_match_main", HIMATCH[0], (CDT,)),
+    Claim("reward: himatch's policy beats the paper's (CDT)", "reward_match", HIMATCH[0], (CDT,)),
+    Claim(
+        "xvel: with one Gaussian network CDT has the lowest average W₁ of CDT, DT, BC and Meta-BC",
+        "xvel_match_main",
+        GAUSSIAN[0],
+        GAUSSIAN[1:],
+    ),
+    Claim(
+        "halfcheetah xvel: CDT with the paper budget beside CDT with fast",
+        "xvel_match_main",
+        PAPER,
+        (FAST,),
+        column="halfcheetah/total",
+        informs=True,
+    ),
+)

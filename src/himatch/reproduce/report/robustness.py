@@ -1,0 +1,91 @@
+"""Whether one target decides the direction of a difference, and what is left of it without those that stumble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from himatch.reproduce.report.differences import Paired, Parts, Scorer, pair, w1_of
+from himatch.reproduce.report.stumbles import steady, stumbling
+from himatch.reproduce.results import JobResult
+
+READING = (
+    "Each claim that compares averages over targets, without each target in turn: the range of the difference, the "
+    "target that moves it most, and whether the direction of the verdict is another without one of them. Against "
+    "several methods the range is that of the one shown above, the direction that of all. Shifted targets are left out "
+    "by episode, with all their shifts. On the right the two averages without the medium targets that stumble, where "
+    "there are such. Verdicts are from all targets."
+)
+MOST_NAMES = 3
+HEADS = ("Claim", "Difference", "Without one target", "Moved most by", "Direction", "Without stumbling")
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """The difference without each target in turn."""
+
+    low: float
+    high: float
+    mover: str
+    """Whose absence moves the difference most."""
+    turning: tuple[str, ...]
+    """Those without which the direction is another."""
+    steady: tuple[float, float] | None = None
+    """Our average and the other's without targets that stumble; nothing where there are none."""
+
+    @property
+    def span(self) -> str:
+        """``-0.061 to +0.020``."""
+        return f"{self.low:+.3f} to {self.high:+.3f}"
+
+    @property
+    def direction(self) -> str:
+        """Whether it depends on one target, and on which; of many, on how many."""
+        if not self.turning:
+            return "the same without any one"
+        many = len(self.turning) > MOST_NAMES
+        return "depends on " + (f"{len(self.turning)} targets, each alone" if many else ", ".join(self.turning))
+
+    @property
+    def without_stumbling(self) -> str:
+        """``0.122 against 0.135``."""
+        return "" if self.steady is None else f"{self.steady[0]:.3f} against {self.steady[1]:.3f}"
+
+
+def robustness(
+    paired: Paired,
+    right: Callable[[float], bool],
+    steady_means: tuple[float, float] | None = None,
+    rivals: Sequence[Paired] = (),
+) -> Robustness | None:
+    """Of a difference whose direction is ``right`` or not; nothing where no target can be left out.
+
+    Against several ``rivals`` the direction is right where it is against each of them.
+    """
+    rest, whole = paired.without_each, paired.difference.mean
+    if not rest:
+        return None
+    mover = max(rest, key=lambda name: abs(rest[name] - whole))
+    every = [(each.difference.mean, each.without_each) for each in rivals or (paired,)]
+    was_right = all(right(mean) for mean, _ in every)
+    turning = tuple(name for name in rest if all(right(without[name]) for _, without in every) != was_right)
+    return Robustness(min(rest.values()), max(rest.values()), mover, turning, steady_means)
+
+
+def steady_averages(
+    parts: Parts,
+    ours: Mapping[str, JobResult],
+    theirs: Mapping[str, JobResult],
+    scorer: Scorer = w1_of,
+) -> tuple[float, float] | None:
+    """The averages of two rows without targets that stumble; nothing where none does."""
+    if not any(stumbling(ours[task].targets) for task, _ in parts):
+        return None
+    mine, other = ({task: steady(jobs[task]) for task, _ in parts} for jobs in (ours, theirs))
+    paired = pair(parts, mine, other, scorer=scorer)
+    if paired is None or not all((*paired.ours, *paired.theirs)):
+        return None
+    means = [float(np.mean([np.mean(part) for part in side])) for side in (paired.ours, paired.theirs)]
+    return means[0], means[1]
