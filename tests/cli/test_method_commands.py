@@ -143,7 +143,8 @@ def test_a_method_of_ones_own_is_a_command(
     assert code == 0, err
     assert out.startswith("coarse of x_velocity, 1 seed(s)")
     stored = json.loads((tmp_path / "run" / "run.json").read_text())["method"]
-    assert stored == {"name": "coarse", "feature": "x_velocity", "gamma": 1.0, "bins": 5, "resolution": 0.25}
+    settings = {"feature": "x_velocity", "gamma": 1.0, "bins": 5, "z": "histogram", "resolution": 0.25}
+    assert stored == {"name": "coarse", **settings}
 
 
 def test_help_knows_methods_of_ones_own(own: Path, run: Run, wide: None) -> None:
