@@ -37,7 +37,7 @@ def test_what_comes_with_himatch_is_small_and_has_cards() -> None:
     assert all(card.size < 6_000_000 for card in cards.values())
     assert sum(card.size for card in cards.values()) < 15_000_000
     walker = cards["walker2d-cdt"]  # which falls now and then
-    assert walker.charged > walker.w1["total"] + 0.3
+    assert walker.charged > walker.w1["total"] + 0.05
     for card in cards.values():
         assert (card.targets, card.episodes, card.feature) == (10, 20, "x_velocity")
         assert len(card.data_hash) == 64

@@ -153,7 +153,7 @@ def test_the_held_out_episode_of_a_group_is_a_typical_one(tmp_path: Path) -> Non
 def test_the_command_shows_a_bundled_model(run: Run) -> None:
     code, out, err = run("show", "hopper-cdt")
     assert (code, err) == (0, "")
-    assert "cdt of x_velocity on hopper, seed 1, 30,000 steps" in out
+    assert "cdt of x_velocity on hopper, seed 1, 15,000 steps" in out
     assert 'next: himatch match hopper-cdt --target "normal(' in out
     code, out, _ = run("show", "hopper-cdt", "--json")
     assert json.loads(out)["data"]["episodes"] == 1990

@@ -190,10 +190,8 @@ def test_runs_from_before_codes_had_names(
         hm.train(method, data, out=literal, split="none", resume=True, **SMALL)
 
 
-def test_the_bundled_imitator_is_from_before_and_looks_ahead() -> None:
-    policy = hm.load("halfcheetah-bdt")
-    assert policy.method == hm.BDT(m=16, target_window=20, look_ahead=100, codes="look-ahead")
-    assert "literal" in RunFolder(policy.folder).description()["method"]
+def test_the_bundled_imitator_looks_ahead() -> None:
+    assert hm.load("halfcheetah-bdt").method == hm.BDT(m=16, target_window=20, look_ahead=100, codes="look-ahead")
 
 
 def written_with(members: int, data: hm.TrajectoryDataset, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
