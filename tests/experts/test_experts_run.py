@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -209,6 +210,10 @@ def test_starting_with_agents_of_another_run(
     assert facts["widths"]["observation"] == 4  # padded as in the run it comes from
     assert facts["start"] == "mixed"
     train(tmp_path / "one", steps=68, agents=[MIXED[1]], start=tmp_path / "mixed", resume=True)
+    # One that learned with another setting of its environment does, too, if it is the only one.
+    other = replace(MIXED[1], settings=(("bonus", 1.0),))
+    begun = train(tmp_path / "other", steps=64, agents=[other], start=tmp_path / "mixed")
+    assert all(begun[name].equal(expected[name]) for name in expected.keys() - {"step", "updates"})
 
 
 # -- what goes wrong ------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ def test_every_row_of_every_suite_is_a_method_with_settings_it_has() -> None:
             name = row.specification.name
             method = make_method(name, **row.settings(suite.features[0]))
             assert method.name == name
-            configure("paper", method, **row.overrides)
+            configure("paper", method, **row.changes())
 
 
 def test_rows_are_named_once() -> None:
@@ -40,6 +40,21 @@ def test_suites_share_models() -> None:
     assert set(by_feature) == {"x_velocity", "reward"}
     assert [result.suite for result in by_feature["x_velocity"].results] == ["xvel", "synthetic", "shift"]
     assert [result.suite for result in by_feature["reward"].results] == ["shift"]
+
+
+def test_rows_of_the_authors_choices() -> None:
+    """Settings of the method, of the network and of the sampler tell rows apart; the rest is the paper's DT."""
+    jobs = plan_jobs(["cheetah-vel"], Options(methods=("dt",)))
+    changes = [(dict(job.settings), dict(job.overrides)) for job in jobs]
+    coded = {"time_std": 1.0, "sampling": "episodes"}
+    assert changes[0] == ({"feature": "x_velocity"}, {})
+    assert ({"feature": "reward"}, {}) in changes
+    assert ({"feature": "reward", "scale": 1000.0}, coded) in changes
+    assert ({"feature": "x_velocity", "scale": 1000.0}, coded) in changes
+    assert len({job.key for job in jobs}) == len({job.results[0].path(Path()) for job in jobs}) == len(jobs) == 6
+    assert all(result.feature == "x_velocity" for job in jobs for result in job.results)
+    scored_twice = [job for job in plan_jobs(["zvel"], Options(methods=("dt",))) if len(job.results) == 2]
+    assert [dict(job.settings)["feature"] for job in scored_twice] == ["reward", "reward"]
 
 
 def test_a_method_without_a_feature_is_trained_once_and_scored_on_both() -> None:

@@ -74,10 +74,10 @@ def test_the_short_table_repeats_the_long_one() -> None:
 
 
 def test_every_table_has_its_figures_and_every_column_of_them() -> None:
-    assert set(SUITE_TABLES) == set(TABLES)
+    assert {layout.paper_label for _, layout in SUITE_TABLES.values()} == set(TABLES)
     for _, layout in SUITE_TABLES.values():
         keys = {column.key for column in layout.columns(layout.tasks)}
-        assert layout.paper is TABLES[layout.label]
+        assert layout.paper is TABLES[layout.paper_label]
         assert set(layout.paper.columns) <= keys
 
 
@@ -108,6 +108,10 @@ def test_names_of_methods() -> None:
         "BDT (m=16, N=20, pseudocode)": Specification.of("bdt", m=16, target_window=20, codes="pseudocode"),
         "DT-AE (unsupervised, m=16)": Specification.of("dt-ae", m=16, mode="unsupervised"),
         "DT-E2E (m=1)": Specification.of("dt-e2e", m=1),
+        "DT (sum of reward, scale 1000, time std 1, by episodes)": Specification.of(
+            "dt", feature="reward", scale=1000.0, time_std=1.0, sampling="episodes"
+        ),
+        "Categorical DT (z counts)": Specification.of("cdt", z="counts"),
     }
     assert [display_name(method) for method in names.values()] == list(names)
     assert display_name(None) == "dataset"

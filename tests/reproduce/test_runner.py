@@ -455,7 +455,7 @@ def test_targets_beside_the_data_are_new_and_named(
     monkeypatch.setattr(measurements_module, "suite_targets", watched)
     chosen = options(cache, methods=("dt",))
     assert run_benchmark(["zvel"], tmp_path / "usual", chosen, quiet=True)[0].failure is None
-    ((trained_on, extra),) = seen
+    (trained_on, extra), _ = seen  # one model for each feature
     known = {episode.observations.tobytes() for episode in trained_on}
     assert (len(known), len(extra)) == (20, 10)
     assert not known & {episode.observations.tobytes() for episode in extra}

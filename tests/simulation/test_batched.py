@@ -53,6 +53,7 @@ CASES: list[tuple[str, Mapping[str, Any], DTypeLike]] = [
     ("Ant-v4", {"use_contact_forces": True}, np.float32),
     ("himatch/CheetahVel-v0", {"velocity": 2.5}, np.float32),
     ("himatch/BackflipCheetah-v0", {}, np.float32),
+    ("himatch/BackflipCheetah-v0", {"direction": -1.0}, np.float64),
 ]
 
 

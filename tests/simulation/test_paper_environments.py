@@ -47,6 +47,18 @@ def test_the_rewards_are_the_papers() -> None:
     assert copy.velocity == 2.0
 
 
+def test_turns_of_one_direction_can_be_paid_for_alone() -> None:
+    back = gymnasium.make("himatch/BackflipCheetah-v0", direction=-1.0)
+    back.reset(seed=0)
+    paid = []
+    for action in np.random.default_rng(0).uniform(-1, 1, (20, 6)):
+        _, reward, _, _, info = back.step(action)
+        paid.append(reward)
+        assert info["reward_behaviour"] == pytest.approx(-info["x_velocity"] - info["pitch_rate"])
+    assert min(paid) < 0.0 < max(paid)
+    assert pickle.loads(pickle.dumps(back.unwrapped)).direction == -1.0
+
+
 def test_the_tasks_know_their_environments() -> None:
     for name, env_id, horizon in (
         ("cheetah-vel", "himatch/CheetahVel-v0", 200),

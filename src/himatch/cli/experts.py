@@ -59,7 +59,8 @@ class TrainExperts:
     resume: bool = False
     """Continue the run in RUN where it stopped."""
     start: Annotated[str | None, optional(metavar="RUN")] = None
-    """Begin with the agents of this other run (same task, settings and seed), at the step it had reached."""
+    """Begin with the agents of this other run, at the step it had reached: those of the same task, seed and settings,
+    or of other settings where it has one alone."""
     device: Device = None
     """Where to train; a GPU where there is one."""
     threads: Threads = 0

@@ -113,20 +113,28 @@ def trained_steps(state: dict[str, Tensor], where: str) -> tuple[int, int]:
     return int(state["step"]), int(state["updates"])
 
 
+def _place(agent: AgentSpec, known: Sequence[AgentSpec], folder: Path) -> int:
+    """Where an agent is among known ones: that of the same settings, else the only one of its task and seed."""
+    if agent in known:
+        return known.index(agent)
+    alike = [i for i, other in enumerate(known) if (other.task, other.seed) == (agent.task, agent.seed)]
+    if len(alike) != 1:
+        raise DataError(f"{folder} has no agent {agent.name}; it has {', '.join(other.name for other in known)}")
+    return alike[0]
+
+
 class StartingRun:
     """Agents of another run, to begin with."""
 
     def __init__(self, folder: Path, agents: Sequence[AgentSpec]) -> None:
         self.facts, self.folder = read_run(folder), folder
         known = agents_of(self.facts)
-        missing = [agent.name for agent in agents if agent not in known]
-        if missing:
-            raise DataError(f"{folder} has no agent {missing[0]}; it has {', '.join(a.name for a in known)}")
+        places = [_place(agent, known, folder) for agent in agents]
         state = read_tensors(folder / TRAINING)
         for name, tensor in state.items():
             if tensor.dim() and len(tensor) not in (len(known), 2 * len(known)):  # two critics each
                 raise damaged(str(folder / TRAINING), f"{name} is not of {len(known)} agents")
-        self.state = chosen_agents(state, [known.index(agent) for agent in agents])
+        self.state = chosen_agents(state, places)
 
     def dims(self, hidden: tuple[int, ...]) -> NetworkDims:
         """Its own, padding included, so that its numbers fit."""

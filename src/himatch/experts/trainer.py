@@ -64,7 +64,8 @@ def train_experts(
     resume
         Continue the run in ``out``; its agents and settings must be the same.
     start
-        Another run: begin with its agents of the same task, settings and seed, at the step it had reached.
+        Another run: begin with its agents of the same task, seed and settings (or of other settings, where one alone
+        has that task and seed), at the step it had reached.
     """
     config, folder = config or SACConfig(), Path(out)
     _check(agents, steps, snapshots, seed)

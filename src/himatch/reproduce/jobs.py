@@ -158,7 +158,7 @@ def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
                 if objection(conditioning, method.statistic(get_task(task)), method) is None
             )
             if results:
-                given = tuple(sorted(settings.items())), tuple(sorted(row.overrides.items()))
+                given = tuple(sorted(settings.items())), tuple(sorted(row.changes().items()))
                 jobs.append(Job(*where, row.specification.name, *given, results, policy))
     return jobs
 

@@ -20,7 +20,11 @@ _POLICIES = {
     # What results are called that do not name their policy, by their head.
     **{"gaussian": "one Gaussian network", "squashed": "one squashed Gaussian network"},
 }
-_FORMS = {"mode": "{}", "m": "m={}", "target_window": "N={}", "codes": "{}"}
+_FORMS = {
+    **{"mode": "{}", "m": "m={}", "target_window": "N={}", "codes": "{}"},
+    **{"feature": "sum of {}", "z": "z {}", "scale": "scale {:g}", "time_std": "time std {:g}", "sampling": "by {}"},
+}
+"""How names show what tells a row apart, in this order."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Specification:
 
 def display_name(method: Specification | None) -> str:
     """A method with everything that tells it apart: ``BDT (m=16, N=50)``, ``DT-AE (unsupervised, m=16)``."""
-    return DATASET if method is None else _written(method, ("mode", "m", "target_window", "codes"))
+    return DATASET if method is None else _written(method, tuple(_FORMS))
 
 
 def paper_name(method: Specification, *, with_size: bool) -> str:

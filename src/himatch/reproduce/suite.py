@@ -7,9 +7,10 @@ takes jobs from it (:mod:`himatch.reproduce.jobs`), the report the arrangement o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from himatch.methods import METHODS
 from himatch.reproduce.budgets import BudgetName
 from himatch.reproduce.paper import PaperTable, paper_tables
 from himatch.reproduce.policies import PolicyName
@@ -41,7 +42,17 @@ class SuiteMethod:
 
     def settings(self, feature: str) -> dict[str, Any]:
         """What the method is made with, in a suite that scores a feature."""
-        return {**dict(self.specification.settings), **({"feature": feature} if self.matched else {})}
+        known = self._own_settings()
+        own = {name: value for name, value in self.specification.settings if name in known}
+        return {**({"feature": feature} if self.matched else {}), **own}
+
+    def changes(self) -> dict[str, Any]:
+        """What it changes in the preset: settings of the network and of its training, in its identity or not."""
+        known = self._own_settings()
+        return {**self.overrides, **{name: value for name, value in self.specification.settings if name not in known}}
+
+    def _own_settings(self) -> set[str]:
+        return {setting.name for setting in fields(METHODS[self.specification.name])}
 
 
 @dataclass(frozen=True)
@@ -69,9 +80,11 @@ class TableLayout:
     """
 
     label: str
-    """The paper's own."""
+    """The paper's own, unless ``papers`` names it."""
     feature: str
     title: str
+    papers: str = ""
+    """The paper's label, where a second table of ours stands beside the same one of the paper."""
     groups: tuple[str, ...] = ("expert", "medium", "total")
     tasks: tuple[str, ...] = PLANAR
     averaged: tuple[str, ...] = ("total",)
@@ -91,7 +104,12 @@ class TableLayout:
     @property
     def paper(self) -> PaperTable:
         """What the paper prints."""
-        return paper_tables()[self.label]
+        return paper_tables()[self.paper_label]
+
+    @property
+    def paper_label(self) -> str:
+        """What the paper calls its table."""
+        return self.papers or self.label
 
     def row_name(self, method: Specification) -> str:
         """What the table calls a method: the paper's name for rows that the paper has."""

@@ -102,8 +102,9 @@ def target_velocity(motion: Motion, p: Parameters, healthy: Flags | None) -> Flo
 
 
 def backflip(motion: Motion, p: Parameters, healthy: Flags | None) -> Floats:
-    """The cheetah that turns over: speed of the pitch angle beside the speed along x, whatever their direction."""
-    speed = np.abs(motion.velocity)
+    """The cheetah that turns over: velocity of the pitch angle beside that along x, in one direction or in any (0)."""
+    direction = p["direction"][:, None]
+    speed = np.where(direction == 0.0, np.abs(motion.velocity), direction * motion.velocity)
     reward: Floats = speed[:, 0] + speed[:, 2] - control_cost(motion, p)
     return reward
 
@@ -200,7 +201,9 @@ ENVIRONMENTS: Mapping[str, Locomotion] = {
         settings={**_COMMON, "ctrl_cost_weight": 0.05, "frame_skip": 5, "velocity": 1.0},
         reward=target_velocity,
     ),
-    str(BACKFLIP.env_id): replace(HALF_CHEETAH_V4, settings={**_COMMON, "frame_skip": 5}, reward=backflip),
+    str(BACKFLIP.env_id): replace(
+        HALF_CHEETAH_V4, settings={**_COMMON, "frame_skip": 5, "direction": 0.0}, reward=backflip
+    ),
 }
 
 # These shape the observation or the physics, so that all simulations of a batch share them.

@@ -63,13 +63,19 @@ class BackflipCheetahEnv(_Cheetah):
 
     Parameters
     ----------
+    direction
+        0 pays for any direction, as the paper does. -1 pays for turns backwards, towards -x, and 1 for the opposite:
+        both terms then have this sign instead of being absolute.
     **settings
         Those of HalfCheetah-v5.
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, direction: float = 0.0, **settings: Any) -> None:
+        self.direction = float(direction)
         super().__init__(**settings)
-        EzPickle.__init__(self, **settings)
+        EzPickle.__init__(self, direction=direction, **settings)
 
     def _behaviour_reward(self, x_velocity: float, pitch_rate: float) -> float:
+        if self.direction:
+            return self.direction * x_velocity + self.direction * pitch_rate
         return abs(x_velocity) + abs(pitch_rate)

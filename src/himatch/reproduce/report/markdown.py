@@ -30,7 +30,8 @@ def markdown(contents: Contents) -> str:
     """The whole report; pictures lie in ``figures/`` beside it."""
     parts = [f"# {contents.title}", *_claims(contents.findings, contents.orderings), "## Tables", READING]
     for table in contents.tables:
-        parts += [f"## {table.layout.title}", f"Table `{table.label}` of the paper. {table.caption}", _table(table)]
+        source = f"Table `{table.layout.paper_label}` of the paper."
+        parts += [f"## {table.layout.title}", f"{source} {table.caption}", _table(table)]
         parts += [f"*{_escape(note)}*" for note in table.notes]
         parts += [text for less in table.smaller.values() for text in (_escape(less.caption), _table(less))]
         parts += [_picture(picture) for picture in contents.pictures.get(table.label, ())]

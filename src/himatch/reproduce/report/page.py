@@ -60,7 +60,7 @@ def _section(table: ResultTable, pictures: Sequence[Picture]) -> str:
     notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in table.notes)
     below = "".join(map(_captioned, table.smaller.values()))
     body = (
-        _source(f"Table <code>{table.label}</code> of the paper · suite <code>{table.suite.name}</code>")
+        _source(f"Table <code>{table.layout.paper_label}</code> of the paper · suite <code>{table.suite.name}</code>")
         + f"{_captioned(table)}{notes}{below}"
         + "".join(map(figure, pictures))
     )
