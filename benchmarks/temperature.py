@@ -55,7 +55,7 @@ def main() -> None:
         print(f"{run}: {policy.task.name}, head {network.head}, data sha256 {policy.description['data']['hash'][:16]}")
         for group, targets in groups_of(policy, held_out=arguments.held_out).items():
             tried = arguments.temperatures if network.stochastic else [0.0]
-            scores = training_scores(policy, targets, tried, arguments.episodes)
+            scores = training_scores(policy.run, policy.agent, targets, tried, arguments.episodes)
             for before, temperature in zip([None, *tried], tried, strict=False):
                 line = f"  {group}, temperature {temperature:g}: W1 {scores[temperature].mean():.3f}"
                 if before is not None:

@@ -158,7 +158,9 @@ def _keep_temperature(policy: Policy, plan: Plan, given: float | None, threads: 
                     bar(done, done / max(time.perf_counter() - began, 1e-9), total=total)
 
                 acting = _on_device(policy, plan)
-                found = select_temperature(acting, plan.referenced, threads=threads, progress=progress)
+                found = select_temperature(
+                    acting.run, acting.agent, plan.referenced, threads=threads, progress=progress
+                )
         except KeyboardInterrupt:
             where = policy.folder
             raise KeyboardInterrupt(f"{where} is trained; --resume selects the temperature of its actions") from None

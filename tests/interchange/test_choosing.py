@@ -96,7 +96,7 @@ def test_a_temperature_at_which_it_falls_loses(monkeypatch: pytest.MonkeyPatch) 
     """A pretrained policy with a Gaussian head: far too much noise and it stays where it began."""
     policy = hm.load("halfcheetah-cdt")
     before, targets = policy.temperature, training_targets(policy.reference())[:1]
-    scores = training_scores(policy, targets, (0.7, 20.0), 1)
+    scores = training_scores(policy.run, policy.agent, targets, (0.7, 20.0), 1)
     assert (temperature.lowest_noise(scores), policy.temperature) == (0.7, before)
     assert scores[20.0].shape == (1, 1)
 
@@ -114,9 +114,9 @@ def test_scores_on_training_episodes_start_elsewhere_than_evaluation(
     monkeypatch.setattr(matching, "roll_out", watched)
     policy = hm.load(trained / "cdt").only(0)
     target = training_targets(policy.reference())[0]
-    training_scores(policy, [target], (0.0,), 5)
+    training_scores(policy.run, policy.agent, [target], (0.0,), 5)
     first = set(starts)
-    training_scores(policy, [target], (0.0,), 5, start=temperature.FINAL_START)
+    training_scores(policy.run, policy.agent, [target], (0.0,), 5, start=temperature.FINAL_START)
     chosen_by = set(starts)
     assert len(chosen_by) == 2 * len(first) == 10
     starts.clear()

@@ -16,8 +16,10 @@ from himatch import api
 from himatch.cli.train import show_temperature
 from himatch.interchange import choice
 from himatch.interchange.choice import choose_seed
+from himatch.methods import Agent
 from himatch.rehearsal import temperature
 from himatch.rehearsal.temperature import lowest_noise
+from himatch.runs.run import Run
 
 TINY: dict[str, Any] = {"context": 3, "layers": 1, "width": 16, "batch_size": 8, "steps": 12, "preset": "cpu"}
 GAUSSIAN: dict[str, Any] = {**TINY, "head": "gaussian", "quiet": True}
@@ -70,10 +72,10 @@ def test_seeds_share_the_rollouts(
     asked: list[tuple[tuple[float, ...], int]] = []
 
     def scores(
-        policy: hm.Policy, targets: list[Any], temperatures: tuple[float, ...], rollouts: int, **_: Any
+        run: Run, agent: Agent, targets: list[Any], temperatures: tuple[float, ...], rollouts: int, **_: Any
     ) -> temperature.Scores:
         asked.append((tuple(temperatures), rollouts))
-        return {x: np.full((len(targets), len(policy.seeds)), abs(x - 0.7)) for x in temperatures}
+        return {x: np.full((len(targets), len(agent.seeds)), abs(x - 0.7)) for x in temperatures}
 
     monkeypatch.setattr(temperature, "training_scores", scores)
     hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", seeds=seeds, **{**GAUSSIAN, "steps": 1})
@@ -88,7 +90,9 @@ def test_without_noise_there_is_no_second_round(
 ) -> None:
     asked: list[Any] = []
 
-    def scores(policy: hm.Policy, targets: list[Any], temperatures: Any, *_: Any, **__: Any) -> temperature.Scores:
+    def scores(
+        run: Run, agent: Agent, targets: list[Any], temperatures: Any, *_: Any, **__: Any
+    ) -> temperature.Scores:
         asked.append(temperatures)
         return {x: np.full((len(targets), 1), 1.0 + x) for x in temperatures}
 
@@ -113,7 +117,9 @@ def test_less_noise_is_preferred_unless_it_is_clearly_worse() -> None:
 def test_the_seed_that_is_bundled_is_judged_at_the_temperature_of_its_run(
     hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def scores(policy: hm.Policy, targets: list[Any], temperatures: Any, rollouts: int, **_: Any) -> temperature.Scores:
+    def scores(
+        run: Run, agent: Agent, targets: list[Any], temperatures: Any, rollouts: int, **_: Any
+    ) -> temperature.Scores:
         assert (temperatures, rollouts) == ((0.3,), 5)
         return {0.3: np.array([[2.0, 1.0]] * len(targets))}
 
@@ -129,7 +135,9 @@ def test_it_is_selected_once_for_the_same_weights(
 ) -> None:
     selected: list[int] = []
 
-    def scores(policy: hm.Policy, targets: list[Any], temperatures: Any, *_: Any, **__: Any) -> temperature.Scores:
+    def scores(
+        run: Run, agent: Agent, targets: list[Any], temperatures: Any, *_: Any, **__: Any
+    ) -> temperature.Scores:
         selected.append(len(targets))
         return {x: np.full((len(targets), 1), abs(x - 0.7)) for x in temperatures}
 

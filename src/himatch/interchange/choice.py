@@ -38,7 +38,7 @@ def choose_seed(policy: Policy, feature: str | None = None, progress: Progress |
             f"{policy.folder} holds no training episodes to choose one of its seeds by; name it (--seed)"
         )
     targets, at = training_targets(reference), policy.temperature
-    scores = training_scores(policy, targets, (at,), ROLLOUTS, feature=feature, progress=progress)[at]
+    scores = training_scores(policy.run, policy.agent, targets, (at,), ROLLOUTS, feature=feature, progress=progress)[at]
     return _lowest(policy, rule(targets, ROLLOUTS), scores.mean(axis=0).tolist())
 
 

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.errors import HimatchWarning
-from himatch.policy import Policy
+from himatch.evaluation import match_targets
+from himatch.methods import Agent
+from himatch.runs.run import Run
 from himatch.targets import Demonstration, EpisodeReference, Target
 from himatch.types import Trajectory
 
@@ -31,19 +33,22 @@ Scores = dict[float, NDArray[np.float64]]
 
 
 def select_temperature(
-    policy: Policy, episodes: Sequence[Trajectory], *, threads: int = 0, progress: Progress | None = None
+    run: Run, agent: Agent, episodes: Sequence[Trajectory], *, threads: int = 0, progress: Progress | None = None
 ) -> dict[str, Any]:
     """The temperature whose rollouts match some of the training episodes best, with what was tried and the rule.
 
-    One for all seeds, on the policy's own feature. ``episodes`` are those that the policy's reference holds. If any
-    noise pays, the best temperature and the next lower one are rolled out once more, and the lower one is selected
-    unless it is clearly worse.
+    One for all seeds, on the run's own feature. ``episodes`` are those that the run's reference holds. If any noise
+    pays, the best temperature and the next lower one are rolled out once more, and the lower one is selected unless it
+    is clearly worse.
     """
-    targets = [Demonstration(episodes[i], f"training episode {i}") for i in some_episodes(policy.reference())]
+    targets = [Demonstration(episodes[i], f"training episode {i}") for i in some_episodes(run.reference())]
 
     def scores(temperatures: Sequence[float], rollouts: int, start: int) -> tuple[Scores, int]:
-        own = max(FEWEST, math.ceil(rollouts / len(policy.seeds)))  # all seeds have a part in one mean
-        return training_scores(policy, targets, temperatures, own, start=start, threads=threads, progress=progress), own
+        own = max(FEWEST, math.ceil(rollouts / len(agent.seeds)))  # all seeds have a part in one mean
+        found = training_scores(
+            run, agent, targets, temperatures, own, start=start, threads=threads, progress=progress
+        )
+        return found, own
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HimatchWarning)  # of episodes that end early, of a policy that ignores its z
@@ -55,8 +60,8 @@ def select_temperature(
             found, value = {**found, **final}, lowest_noise(final)
             how += f", {own} of the best and the next lower"
     tried = {f"{temperature:g}": round(float(score.mean()), 6) for temperature, score in found.items()}
-    seeds = " of every seed" if len(policy.seeds) > 1 else ""
-    return {"value": value, "tried": tried, "rule": f"{policy.feature}, {how}{seeds}"}
+    seeds = " of every seed" if len(agent.seeds) > 1 else ""
+    return {"value": value, "tried": tried, "rule": f"{run.feature}, {how}{seeds}"}
 
 
 def lowest_noise(scores: Scores) -> float:
@@ -78,7 +83,8 @@ def some_episodes(reference: EpisodeReference) -> list[int]:
 
 
 def training_scores(
-    policy: Policy,
+    run: Run,
+    agent: Agent,
     targets: Sequence[Target],
     temperatures: Sequence[float],
     rollouts: int,
@@ -92,16 +98,20 @@ def training_scores(
 
     Charged: noise that topples a robot is no better for what it did until then.
     """
-    before, scores = policy.temperature, {}
-    try:
-        for number, policy.temperature in enumerate(temperatures):
-            part = part_of(progress, number, len(temperatures))
-            results = policy.match_all(
-                targets, episodes=rollouts, feature=feature, seed=start, threads=threads, progress=part
-            )
-            scores[policy.temperature] = np.array([result.charged_per_seed for result in results])
-    finally:
-        policy.temperature = before
+    scores = {}
+    for number, temperature in enumerate(temperatures):
+        results = match_targets(
+            run,
+            agent,
+            targets,
+            features=(feature or run.feature,),
+            episodes=rollouts,
+            seed=start,
+            threads=threads,
+            temperature=temperature,
+            progress=part_of(progress, number, len(temperatures)),
+        )[0]
+        scores[temperature] = np.array([result.charged_per_seed for result in results])
     return scores
 
 
