@@ -18,12 +18,14 @@ from himatch.evaluation import Evaluation, MatchResult, match_targets, named_tar
 from himatch.evaluation.evaluation import grouped
 from himatch.methods import Agent, Method
 from himatch.overview import Overview, overview_of
+from himatch.rehearsal import Expected, Kept, Repertoire, Stage, prepare
+from himatch.rehearsal.repertoire import Bar
 from himatch.rollout import Beyond, Conditioning, Controller
 from himatch.rollout.environment import Environment
 from himatch.rollout.episodes import logged_episodes
 from himatch.rollout.limits import MARGIN
 from himatch.rollout.scoring import action_error, actions_on, score
-from himatch.runs.finder import find_run
+from himatch.runs.finder import find_run, is_users
 from himatch.runs.folder import WEIGHTS, Weights
 from himatch.runs.of_run import OfRun
 from himatch.runs.run import Run
@@ -60,6 +62,7 @@ class Policy(OfRun):
         self.run, self.agent = run, agent.eval()
         self.temperature = run.temperature
         self.weights: Weights = "last"
+        self._repertoire: Repertoire | None = None
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -91,6 +94,7 @@ class Policy(OfRun):
     @temperature.setter
     def temperature(self, temperature: float) -> None:
         self._temperature: float = from_zero("the temperature", temperature)
+        self._repertoire = None  # it does other things now
 
     def __repr__(self) -> str:
         feature = getattr(self.method, "feature", None)
@@ -144,7 +148,7 @@ class Policy(OfRun):
             Rollouts of every seed, each as long as the target.
         conditioning
             ``nominal``: the target's own z_t; ``remaining``: what remains of it; ``planned``: histograms, by way of the
-            nearest episode mixture.
+            nearest episode mixture; ``rehearsed``: a program that :meth:`rehearse` finds, now where it has not yet.
         feature
             What is compared, by default what the policy was trained to match.
         seed
@@ -203,10 +207,13 @@ class Policy(OfRun):
         """As :meth:`match_all`, with the same rollouts compared on several features: a list for each."""
         if isinstance(targets, TrajectoryDataset):
             targets = logged_episodes(self.run, targets)
+        wanted = [self.target(target) for target in targets]
+        if conditioning == "rehearsed":
+            self.rehearse(wanted, episodes=episodes, env=env, threads=threads)
         return match_targets(
             self.run,
             self.agent,
-            [self.target(target) for target in targets],
+            wanted,
             features=features,
             episodes=episodes,
             conditioning=conditioning,
@@ -216,6 +223,50 @@ class Policy(OfRun):
             temperature=self.temperature,
             progress=progress,
         )
+
+    def rehearse(
+        self,
+        targets: Sequence[TargetLike] = (),
+        *,
+        seconds: float | None = None,
+        episodes: int = 20,
+        env: Environment | None = None,
+        threads: int = 0,
+        keep: bool | None = None,
+        bar: Bar | None = None,
+    ) -> list[Expected]:
+        """Find out in a simulator what the policy does, and a program for every target: what to expect of each.
+
+        The *repertoire* is what the policy achieves under a library of conditionings. A *program* is a sequence of such
+        conditionings, each for so many steps; the search tries many and keeps the one whose rollouts come nearest to
+        the target within an episode, and last. ``rehearsed`` conditioning then plays it, here or in a controller,
+        without a simulator. What is known already is not done again.
+
+        Parameters
+        ----------
+        seconds
+            When to end the search for programs of all these targets; by default when it no longer pays.
+        episodes
+            How many rollouts of every seed the expectation is for.
+        keep
+            Whether to write what was found into the run folder, by default where that is the user's own.
+        """
+        found, expected = prepare(
+            Stage(self.run, self.agent, self.temperature, env, threads),
+            [self.target(target) for target in targets],
+            repertoire=self._repertoire,
+            seconds=seconds,
+            episodes=episodes,
+            kept=Kept(self.weights, is_users(self.folder) if keep is None else keep),
+            bar=bar,
+        )
+        self._repertoire = found
+        return expected
+
+    @property
+    def repertoire(self) -> Repertoire | None:
+        """What it did under the library of conditionings, once it was rehearsed here."""
+        return self._repertoire
 
     def evaluate(
         self,

@@ -19,6 +19,12 @@ from himatch.simulation import make_simulator, register_environments
 from himatch.tasks import task_of_environment
 
 
+@pytest.fixture(autouse=True)
+def registered() -> None:
+    """Gymnasium knows them, whichever test comes first."""
+    register_environments()
+
+
 @pytest.mark.parametrize("env_id", ["himatch/CheetahVel-v0", "himatch/BackflipCheetah-v0"])
 def test_gymnasiums_checker_is_content(env_id: str) -> None:
     with warnings.catch_warnings():
@@ -54,7 +60,7 @@ def test_turns_of_one_direction_can_be_paid_for_alone() -> None:
     for action in np.random.default_rng(0).uniform(-1, 1, (20, 6)):
         _, reward, _, _, info = back.step(action)
         paid.append(reward)
-        assert info["reward_behaviour"] == pytest.approx(-info["x_velocity"] - info["pitch_rate"])
+        assert info["reward_behaviour"] == pytest.approx(-info["pitch_rate"])
     assert min(paid) < 0.0 < max(paid)
     assert pickle.loads(pickle.dumps(back.unwrapped)).direction == -1.0
 

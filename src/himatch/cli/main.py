@@ -24,6 +24,7 @@ from himatch.cli.make import CollectData, ListData, MakeData
 from himatch.cli.match import Evaluate, Match
 from himatch.cli.models import Models
 from himatch.cli.quickstart import Quickstart
+from himatch.cli.rehearse import Rehearse
 from himatch.cli.report import Report
 from himatch.cli.show import Show
 from himatch.errors import HimatchError, HimatchWarning
@@ -69,6 +70,7 @@ Program = (
     | Annotated[Show, tyro.conf.subcommand("show")]
     | Annotated[Match, tyro.conf.subcommand("match")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Rehearse, tyro.conf.subcommand("rehearse")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Experts, tyro.conf.subcommand("experts")]

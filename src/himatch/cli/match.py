@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,8 +16,14 @@ from himatch.cli.flags import Import, Name, PathName, RunFolder, Threads, option
 if TYPE_CHECKING:
     from himatch.evaluation import MatchResult
     from himatch.policy import Policy
+    from himatch.rehearsal import Expected
+    from himatch.rehearsal.repertoire import Bar
+    from himatch.targets import TargetLike
 
-Conditioning = Annotated[Literal["nominal", "remaining", "planned"], tyro.conf.arg(metavar="nominal|remaining|planned")]
+Conditioning = Annotated[
+    Literal["nominal", "remaining", "planned", "rehearsed"],
+    tyro.conf.arg(metavar="nominal|remaining|planned|rehearsed"),
+]
 
 
 @dataclass
@@ -26,7 +33,10 @@ class RolloutOptions:
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 20
     """Rollouts of every target and seed."""
     conditioning: Conditioning = "nominal"
-    """The target's own z_t, what remains of the target, or its episode mixture part by part."""
+    """The target's own z_t, what remains of the target, its episode mixture part by part, or a program that is tried
+    in the simulator first."""
+    rehearsal: Annotated[str | None, optional(metavar="30s")] = None
+    """How long to search for a rehearsed program, 30s or 2m; by default until it no longer pays."""
     feature: Name = None
     """What is compared, by default what the policy was trained to match."""
     seed: Annotated[int, tyro.conf.arg(metavar="S")] = 0
@@ -60,6 +70,30 @@ class RolloutOptions:
             policy.temperature = self.temperature
         return policy
 
+    def rehearse(self, policy: Policy, targets: Sequence[TargetLike]) -> list[Expected]:
+        """Find programs for targets, where they are to be rehearsed, and what to expect of them."""
+        from himatch.errors import HimatchError
+
+        if self.conditioning != "rehearsed":
+            if self.rehearsal is not None:
+                raise HimatchError("--rehearsal is for --conditioning rehearsed")
+            return []
+        limit = None if self.rehearsal is None else seconds(self.rehearsal)
+        with bars() as begin:
+            return policy.rehearse(
+                targets, seconds=limit, episodes=self.episodes, env=self.env, threads=self.threads, bar=begin
+            )
+
+
+def seconds(text: str) -> float:
+    """``30s``, ``2m`` or plain seconds."""
+    from himatch.errors import HimatchError
+
+    found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*(s|m|min)?", text.strip())
+    if found is None or float(found[1]) <= 0:
+        raise HimatchError(f"a time is written 30s or 2m, got {text!r}")
+    return float(found[1]) * (60.0 if found[2] in ("m", "min") else 1.0)
+
 
 @dataclass
 class Match:
@@ -90,9 +124,12 @@ class Match:
 
             check_target(Path(self.video))
             check_video(Path(self.video), policy.run, self.rollouts.env)
+        target, console = policy.target(self.target), Console(highlight=False)
+        for expected in self.rollouts.rehearse(policy, [target]):
+            console.print(f"expected {'W1' if target.matches == 'distribution' else 'error'} {expected}")
         with bar("rollouts") as progress:
             result = policy.match_all(
-                [self.target],
+                [target],
                 episodes=self.rollouts.episodes,
                 conditioning=self.rollouts.conditioning,
                 feature=self.rollouts.feature,
@@ -101,7 +138,6 @@ class Match:
                 threads=self.rollouts.threads,
                 progress=progress,
             )[0]
-        console = Console(highlight=False)
         console.print(
             f"[bold]{policy.method.name}[/] on {policy.task.name}, {result.frame.feature.name}: {escape(self.target)}"
         )
@@ -154,6 +190,7 @@ class Evaluate:
         check_writable(self.run_folder, self.out)
         policy = self.rollouts.load(self.run_folder)
         targets = policy.named_targets(self.targets)
+        self.rollouts.rehearse(policy, [target for _, target in targets])
         with bar("rollouts") as progress:
             found = policy.evaluate(
                 targets,
@@ -272,3 +309,15 @@ def bar(title: str, unit: str = "steps") -> Iterator[Callable[[int, int], None]]
             update(done, done / max(time.perf_counter() - started, 1e-9), total=total)
 
         yield progress
+
+
+@contextmanager
+def bars() -> Iterator[Bar]:
+    """Bars one after another, each with a title of its own."""
+    with ExitStack() as shown:
+
+        def begin(title: str) -> Callable[[int, int], None]:
+            shown.close()
+            return shown.enter_context(bar(title))
+
+        yield begin

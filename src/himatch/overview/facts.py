@@ -24,6 +24,7 @@ HEARD = {
     "nominal": "the target's own z at every step, whatever was achieved (the paper's protocol)",
     "remaining": "what is left of the target after what was achieved: makes up for disturbances",
     "planned": "the nearest mixture of training episodes, one after another: for targets unlike any one episode",
+    "rehearsed": "a program that was tried in the simulator: comes nearest to targets that no episode shows",
 }
 OF_DEMONSTRATIONS = "the demonstration from the present step on, whatever was achieved"
 

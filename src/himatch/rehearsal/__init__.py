@@ -1,1 +1,8 @@
-"""Rehearsal: what this policy really does, found out beforehand on training episodes."""
+"""What a policy really does, found out in a simulator before it counts: temperature, repertoire, programs, promises."""
+
+from himatch.rehearsal.promise import Expected
+from himatch.rehearsal.rehearsals import Kept, prepare
+from himatch.rehearsal.repertoire import Repertoire
+from himatch.rehearsal.stage import Stage
+
+__all__ = ["Expected", "Kept", "Repertoire", "Stage", "prepare"]

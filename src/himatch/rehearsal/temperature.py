@@ -45,9 +45,7 @@ def select_temperature(
 
     def scores(temperatures: Sequence[float], rollouts: int, start: int) -> tuple[Scores, int]:
         own = max(FEWEST, math.ceil(rollouts / len(agent.seeds)))  # all seeds have a part in one mean
-        found = training_scores(
-            run, agent, targets, temperatures, own, start=start, threads=threads, progress=progress
-        )
+        found = training_scores(run, agent, targets, temperatures, own, start=start, threads=threads, progress=progress)
         return found, own
 
     with warnings.catch_warnings():

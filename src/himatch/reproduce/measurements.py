@@ -24,8 +24,10 @@ from himatch.reproduce.jobs import Job, Options
 from himatch.reproduce.results import JobResult, ResultKey, TargetScore
 from himatch.reproduce.suites import SUITES
 from himatch.reproduce.targets import ADDITIONAL, SuiteTarget, suite_targets
+from himatch.runs.references import referenced_features
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
+from himatch.targets import EpisodeReference
 
 ADDITIONAL_SEED = 1_000_003  # of episodes beside the dataset
 
@@ -52,6 +54,9 @@ def measure(
 
     targets = suite_targets(suite, job.task, split, additional)
     features = tuple(dict.fromkeys(key.feature for key in keys))
+    for feature in features:
+        if feature not in referenced_features(policy.run.folder):  # it is conditioned on another one
+            policy.add_reference(EpisodeReference.of(split.train, feature, fenced=False))
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HimatchWarning)  # what lies outside the data is in the result

@@ -3,7 +3,8 @@
 ``nominal`` is the paper: the target's own z_t, whatever was achieved. ``remaining`` is the statistic of what remains of
 the target after what was achieved. ``planned`` projects a histogram on the nearest episode mixture that can be played
 in time and gives each stretch its episode's own z_t: an unseen distribution is out of distribution for the network, its
-projection is not. Methods whose z is no statistic of a feature bring a conditioner of their own.
+projection is not. ``rehearsed`` plays a program that was tried in a simulator beforehand. Methods whose z is no
+statistic of a feature bring a conditioner of their own.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from himatch._runtime.shapes import Float, Int, shaped
+from himatch._runtime.shapes import Bool, Float, Int, shaped
 from himatch.errors import TargetError
 from himatch.methods import Agent, Method
 from himatch.methods.conditioner import ALL, Conditioner, Some, padded, replaced_rows
+from himatch.rollout.programs import REMAINING, TARGET, Entries, Part, Program, read, scheduled
 from himatch.runs.run import Run
 from himatch.statistics.aggregators import Additive
 from himatch.statistics.information import Statistic
 from himatch.targets import EpisodeReference, Frame, Target
-from himatch.targets.distribution import apportion
 from himatch.types import Array
 
-Conditioning = Literal["nominal", "remaining", "planned"]
+Conditioning = Literal["nominal", "remaining", "planned", "rehearsed"]
 CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
 
 
@@ -96,18 +97,42 @@ class Remaining(Conditioner):
         self.whole[:, rollouts] = other.whole
 
 
-@shaped
-def plan(target: Target, reference: EpisodeReference, statistic: Statistic, steps: int) -> Float[Array, "{steps} k"]:
-    """The z table of ``planned``: the mixture's episodes in turn, each with its own z_t."""
-    parts = reference.schedule(target, steps)
-    shares = apportion([share for _, share in parts], steps)
-    ends = np.cumsum(shares)
-    rows: list[Array] = []
-    for (episode, _), end, share in zip(parts, ends, shares, strict=True):
-        clock = np.arange(end - share, end)
-        z = statistic.of_values(reference.episode(episode))
-        rows.append(z[np.minimum(clock, len(z) - 1)])
-    return np.concatenate(rows)
+class Rehearsed(Conditioner):
+    """Tables of programs; rollouts whose program is ``remaining`` are conditioned on what remains instead."""
+
+    target_of: Tensor
+
+    def __init__(self, scheduled: Scheduled, remaining: Remaining | None, follows: Bool[Tensor, "K B"]) -> None:
+        self.scheduled, self.remaining, self._follows = scheduled, remaining, follows
+        self.target_of = scheduled.target_of
+        self.wants_features = remaining is not None and bool(follows.any())
+
+    def reset(self, rollouts: Some = ALL) -> None:
+        """Nothing is achieved yet."""
+        if self.remaining is not None:
+            self.remaining.reset(rollouts)
+
+    def achieved(self, phi: Float[Array, "K b d"], rollouts: Some = ALL) -> None:
+        """Count a step."""
+        if self.remaining is not None:
+            self.remaining.achieved(phi, rollouts)
+
+    @shaped
+    def z(self, clock: Int[Tensor, "#K #B"]) -> Float[Tensor, "K B k"]:
+        """The row of every rollout's program, or what remains."""
+        planned = self.scheduled.z(clock)
+        if self.remaining is None or not self.wants_features:
+            return planned
+        return torch.where(self._follows.unsqueeze(-1), self.remaining.z(clock), planned)
+
+    def take(self, other: Conditioner, rollouts: Some = ALL) -> None:
+        """Both parts of theirs."""
+        assert isinstance(other, type(self))
+        self.scheduled.take(other.scheduled, rollouts)
+        if self.remaining is not None and other.remaining is not None:
+            self.remaining.take(other.remaining, rollouts)
+        self._follows[:, rollouts] = other._follows
+        self.wants_features = self.remaining is not None and bool(self._follows.any())
 
 
 def make_conditioner(
@@ -125,8 +150,41 @@ def make_conditioner(
     own = agent.conditioner(targets, run.normalizers, on_device)
     if own is not None:
         return own
+    if conditioning == "rehearsed":
+        found = [run.programs.of(target, run.reference().frame, agent.seeds) for target in targets]
+        return of_programs(run, [list(map(read, programs)) for programs in found], targets, on_device)
     reference = run.reference()
     return of_statistic(conditioning, run.statistic, targets, reference.frame, on_device, reference)
+
+
+def of_programs(
+    run: Run,
+    programs: Sequence[Sequence[Program]],
+    targets: Sequence[Target],
+    target_of: Int[Tensor, "#K B"],
+    *,
+    feedback: bool = True,
+) -> Rehearsed:
+    """The conditioner of ``rehearsed``: ``programs[n][k]`` is what seed k plays under target n.
+
+    Without ``feedback`` it cannot take programs of what remains later on, and has less to count.
+    """
+    statistic, reference = run.statistic, run.reference()
+    entries = Entries(statistic, reference, run.target)
+    stack = len(programs[0])
+    of_seed = torch.arange(stack, device=target_of.device).unsqueeze(1) * len(targets) + target_of
+    each = [(program[k], target) for k in range(stack) for program, target in zip(programs, targets, strict=True)]
+    alone = [program[0].entry == REMAINING for program, _ in each]
+    tables = [
+        entries.laid_out((Part(TARGET, program[0].steps),) if left else program, target)
+        for left, (program, target) in zip(alone, each, strict=True)
+    ]
+    remaining = None
+    if statistic.additive is not None and (feedback or any(alone)):
+        values = [target.values(reference.frame) for target in targets]
+        remaining = Remaining(values, statistic.additive, target_of.expand(stack, -1))
+    follows = torch.tensor(alone, device=target_of.device)[of_seed]
+    return Rehearsed(Scheduled(tables, of_seed), remaining, follows)
 
 
 def of_statistic(
@@ -141,7 +199,12 @@ def of_statistic(
     if conditioning == "planned":
         if reference is None:
             raise TargetError("planned conditioning needs the training episodes, which this run does not hold")
-        return Scheduled(_of_each(lambda t: plan(t, reference, statistic, len(t.values(frame))), targets), target_of)
+        entries = Entries(statistic, reference)
+
+        def planned(target: Target) -> Array:
+            return entries.laid_out(scheduled(target, reference, len(target.values(frame))), target)
+
+        return Scheduled(_of_each(planned, targets), target_of)
     if conditioning == "remaining" and statistic.additive is not None:
         return Remaining(_of_each(lambda t: t.values(frame), targets), statistic.additive, target_of)
     return Scheduled(_of_each(lambda t: statistic.of_values(t.values(frame)), targets), target_of)
@@ -156,6 +219,8 @@ def objection(conditioning: str, statistic: Statistic, method: Method) -> str | 
             f"{conditioning} conditioning is for policies that are conditioned on a statistic of a feature, and "
             f"{method.name} is not; use nominal"
         )
+    if conditioning == "rehearsed":
+        return None
     if conditioning == "planned":
         other = "planned conditioning lays out histograms; this policy is conditioned on another statistic"
         return None if statistic.binned else other

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from himatch._runtime.settings import shown
 from himatch.errors import DataError
-from himatch.models import find_model, model_names
+from himatch.models import BUNDLED, find_model, model_names
 from himatch.runs.folder import PORTABLE, RunFolder
 from himatch.runs.hub import HubName, fetch, is_hub_name
 
@@ -30,3 +30,8 @@ def find_run(run: str | Path) -> Path:
     if not RunFolder(folder).begun:
         raise DataError(f"{name} is not a run of himatch (no run.json in it)")
     return folder
+
+
+def is_users(folder: Path) -> bool:
+    """Whether a run lies in a folder of the user's own: not among himatch's models, nor in the Hub's cache."""
+    return folder.parent.name != "snapshots" and not folder.resolve().is_relative_to(BUNDLED.resolve())

@@ -56,11 +56,15 @@ _FINGERPRINT, _LOCK = "fingerprint.safetensors", ".training.lock"
 _METRICS, _EVALUATION, _CARD = "metrics.jsonl", "evaluation.json", "README.md"
 _TENSORBOARD, _LOSSES, _Z = "tensorboard", "loss.png", ".z.npy"
 _SCORES = "scores.json"
+_PROGRAMS, _REPERTOIRE = "programs.json", "repertoire.safetensors"
 
 _OWN = ("format", "files", SEAL)  # what of run.json is about the folder, not about the run
 _CONSTANT = (_NORMALIZERS, _EPISODES, _FINGERPRINT, f"{_HELD_OUT}/**/*")  # files that run.json lists, as patterns
 
-PORTABLE = (_RUN, _NORMALIZERS, _EPISODES, _FINGERPRINT, "seed-*/last.safetensors", _EVALUATION, _SCORES, _CARD)
+PORTABLE = (
+    *(_RUN, _NORMALIZERS, _EPISODES, _FINGERPRINT, "seed-*/last.safetensors", _EVALUATION, _SCORES, _CARD),
+    *(_PROGRAMS, _REPERTOIRE),
+)
 """What a run is on the Hub, as patterns: enough to load and match, none of it code."""
 
 
@@ -264,6 +268,30 @@ class RunFolder:
     def write_scores(self, scores: Mapping[str, Any]) -> None:
         """Keep them, with their checksum."""
         write_sealed(self.path / _SCORES, scores)
+
+    # -- rehearsals ---------------------------------------------------------------------------------------------
+
+    def programs(self) -> dict[str, Any]:
+        """What was rehearsed, by target (:mod:`himatch.runs.programs`)."""
+        path = self.path / _PROGRAMS
+        return read_found(path, "remove it, himatch rehearse finds programs again")["targets"] if path.is_file() else {}
+
+    def write_programs(self, programs: Mapping[str, Any]) -> None:
+        """Keep what was rehearsed, with its checksum."""
+        write_sealed(self.path / _PROGRAMS, {"targets": dict(programs)})
+
+    def repertoire(self) -> dict[str, Tensor] | None:
+        """What the policy achieved under a library of conditionings, where it was rolled out under one."""
+        path = self.path / _REPERTOIRE
+        return read_tensors(path, **self._facts(_REPERTOIRE)) if path.is_file() else None
+
+    def repertoire_facts(self) -> dict[str, str]:
+        """What the file says of itself besides: entries, seeds, temperature, versions."""
+        return read_facts(self.path / _REPERTOIRE)
+
+    def write_repertoire(self, tensors: dict[str, Tensor], **facts: str) -> None:
+        """Keep what was achieved."""
+        write_tensors(self.path / _REPERTOIRE, tensors, **self._facts(_REPERTOIRE), **facts)
 
     def add_metrics(self, seed: int, row: dict[str, Any]) -> None:
         """Append a row."""

@@ -19,6 +19,7 @@ from himatch.networks.transformer import ModelConfig
 from himatch.runs.description import plain_spec, stored_method, stored_model
 from himatch.runs.fingerprint import check_fingerprint
 from himatch.runs.folder import RunFolder, Weights
+from himatch.runs.programs import Programs
 from himatch.runs.references import read_reference, referenced_features
 from himatch.runs.task_spec import task_from_spec
 from himatch.statistics.information import InformationStatistic, Statistic
@@ -164,6 +165,11 @@ class Run:
         if self.held_out is None or number >= count:
             raise TargetError(f"{self.folder} has {count} held-out episodes, there is no heldout({number})", 0)
         return Demonstration.held_out(self.held_out[number], self.groups[number], number)
+
+    @cached_property
+    def programs(self) -> Programs:
+        """What was rehearsed."""
+        return Programs(self.folder)
 
     @cached_property
     def scores(self) -> dict[str, Any] | None:

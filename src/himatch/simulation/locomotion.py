@@ -102,10 +102,10 @@ def target_velocity(motion: Motion, p: Parameters, healthy: Flags | None) -> Flo
 
 
 def backflip(motion: Motion, p: Parameters, healthy: Flags | None) -> Floats:
-    """The cheetah that turns over: velocity of the pitch angle beside that along x, in one direction or in any (0)."""
-    direction = p["direction"][:, None]
-    speed = np.where(direction == 0.0, np.abs(motion.velocity), direction * motion.velocity)
-    reward: Floats = speed[:, 0] + speed[:, 2] - control_cost(motion, p)
+    """The cheetah that turns over: speed of the pitch angle beside that along x, or of one direction (not 0) alone."""
+    x_velocity, _, pitch_rate = motion.velocity.T
+    speed = np.where(p["direction"] == 0.0, np.abs(x_velocity) + np.abs(pitch_rate), p["direction"] * pitch_rate)
+    reward: Floats = speed - control_cost(motion, p)
     return reward
 
 

@@ -64,8 +64,8 @@ class BackflipCheetahEnv(_Cheetah):
     Parameters
     ----------
     direction
-        0 pays for any direction, as the paper does. -1 pays for turns backwards, towards -x, and 1 for the opposite:
-        both terms then have this sign instead of being absolute.
+        0 pays for any direction, as the paper does. -1 pays for the pitch rate backwards alone, 1 for the opposite: an
+        agent that began with that turns on in its direction.
     **settings
         Those of HalfCheetah-v5.
     """
@@ -77,5 +77,5 @@ class BackflipCheetahEnv(_Cheetah):
 
     def _behaviour_reward(self, x_velocity: float, pitch_rate: float) -> float:
         if self.direction:
-            return self.direction * x_velocity + self.direction * pitch_rate
+            return self.direction * pitch_rate
         return abs(x_velocity) + abs(pitch_rate)

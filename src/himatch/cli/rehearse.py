@@ -1,0 +1,53 @@
+"""``himatch rehearse``: find out in a simulator what a policy does, before it counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import tyro
+
+from himatch.cli.flags import RunFolder
+from himatch.cli.match import RolloutOptions, bars, seconds
+
+
+@dataclass
+class Rehearse:
+    """Roll a policy out under a library of conditionings, and find programs for targets; both are kept in RUN."""
+
+    run_folder: RunFolder
+    """Folder that himatch train wrote, a model of himatch models list, or hf:USER/NAME."""
+    target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="EXPR...")] = ()
+    """Targets to find programs for; without any, only the library is rolled out."""
+    rollouts: RolloutOptions = field(default_factory=lambda: RolloutOptions(conditioning="rehearsed"))
+
+    def run(self) -> None:
+        """Load, rehearse and print."""
+        from rich.console import Console
+        from rich.markup import escape
+
+        from himatch.errors import HimatchError
+        from himatch.runs.finder import is_users
+
+        if self.rollouts.conditioning != "rehearsed":
+            raise HimatchError(f"what is rehearsed is rehearsed conditioning, not {self.rollouts.conditioning}")
+        limit = None if self.rollouts.rehearsal is None else seconds(self.rollouts.rehearsal)
+        policy = self.rollouts.load(self.run_folder)
+        targets, console = [policy.target(text) for text in self.target], Console(highlight=False)
+        options = self.rollouts
+        with bars() as begin:
+            expected = policy.rehearse(
+                targets, seconds=limit, episodes=options.episodes, env=options.env, threads=options.threads, bar=begin
+            )
+        repertoire = policy.repertoire
+        assert repertoire is not None
+        console.print(f"{len(repertoire)} conditionings rolled out, played {repertoire.played:.0%}")
+        frame = policy.reference().frame
+        for target, promised in zip(targets, expected, strict=True):
+            what = "W1" if target.matches == "distribution" else "error"
+            console.print(f"{escape(target.name)}: expected {what} {promised}")
+            for seed, parts in policy.run.programs.rehearsal(target, frame)["programs"].items():
+                written = ", ".join(f"{entry} for {steps}" for entry, steps in parts)
+                console.print(f"  seed {seed}: {escape(written)}", soft_wrap=True)
+        if not is_users(policy.folder):
+            console.print(f"{self.run_folder} does not lie in a folder of yours; nothing was kept")

@@ -1,0 +1,67 @@
+"""The promise: what to expect of a program before it is played, from episodes of the rehearsal that chose nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from himatch.rehearsal.stage import Judge
+from himatch.types import Array
+
+LEVEL = 0.9
+DRAWS = 200
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The score and the part of the time that are expected of so many rollouts of every seed, on average over seeds.
+
+    ``score`` is W1 of a distribution, the mean error of a return or goal; from ``low`` to ``high`` it lies with
+    ``LEVEL``.
+    """
+
+    score: float
+    low: float
+    high: float
+    played: float
+    episodes: int
+    checked: int
+    """Episodes of every seed that this comes from."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As files have it."""
+        return {name: round(value, 6) for name, value in asdict(self).items()}
+
+    def __str__(self) -> str:
+        return f"{self.score:.3f} ({self.low:.3f} to {self.high:.3f}), played {self.played:.0%}"
+
+
+def expectation(judge: Judge, played: Sequence[Sequence[Array]], episodes: int) -> Expected:
+    """What so many rollouts will score, from ``played[k]``, checked episodes of every seed.
+
+    Episodes are drawn again and again from those checked. That is as if these were all there are; the interval is
+    widened for their being few, by the factor that a mean of so many draws would have.
+    """
+    rng = np.random.default_rng(SEED)
+    checked = len(played[0])
+    draws = [
+        float(np.mean([judge.w1([own[i] for i in rng.integers(checked, size=episodes)]) for own in played]))
+        for _ in range(DRAWS)
+    ]
+    middle = float(np.mean([judge.w1(own) for own in played]))
+    centre = float(np.median(draws))
+    low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    wider = float(np.sqrt(1.0 + episodes / checked))
+    lasted = float(np.mean([[min(len(phi) / judge.steps, 1.0) for phi in own] for own in played]))
+    return Expected(
+        middle,
+        max(0.0, middle - wider * (centre - float(low))),
+        middle + wider * (float(high) - centre),
+        lasted,
+        episodes,
+        checked,
+    )

@@ -1,0 +1,112 @@
+"""A rehearsal: the repertoire of a policy, programs for targets, and what to expect of them, kept with its run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from himatch._runtime.tensors import versions
+from himatch.errors import HimatchError
+from himatch.rehearsal.promise import Expected
+from himatch.rehearsal.repertoire import Bar, Repertoire, read_repertoire, rehearse, write_repertoire
+from himatch.rehearsal.search import check_rehearsable, search
+from himatch.rehearsal.stage import Judge, Stage
+from himatch.rollout.programs import Program, read, written
+from himatch.runs.programs import Rehearsal
+from himatch.targets import Target
+
+NEAR = 0.25  # of the feature's spread: programs of targets that are nearer are tried, too
+REUSED = 4  # of these
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a rehearsal is kept with: whose weights, and whether the run folder is written to."""
+
+    weights: str = "last"
+    writes: bool = True
+
+
+def prepare(
+    stage: Stage,
+    targets: Sequence[Target],
+    *,
+    repertoire: Repertoire | None = None,
+    seconds: float | None = None,
+    episodes: int = 20,
+    kept: Kept | None = None,
+    bar: Bar | None = None,
+) -> tuple[Repertoire, list[Expected]]:
+    """The repertoire, and for every target what to expect of its programs, found now unless they are known already."""
+    check_rehearsable(stage)
+    how = kept or Kept()
+    repertoire = _repertoire(stage, repertoire, how, bar)
+    programs, frame = stage.run.programs, stage.reference.frame
+    missing = [target for target in targets if not _known(programs.get(target, frame), stage, how)]
+    if missing:
+        starts = [_near(stage, target) for target in missing]
+        found = search(
+            stage,
+            missing,
+            repertoire,
+            seconds=seconds,
+            episodes=episodes,
+            starts=starts,
+            progress=None if bar is None else bar("rehearsing"),
+        )
+        for target, one in zip(missing, found, strict=True):
+            record: Rehearsal = {
+                "target": target.name,
+                "programs": {str(s): written(p) for s, p in zip(stage.agent.seeds, one.programs, strict=True)},
+                "expected": one.expected.as_json(),
+                "temperature": stage.temperature,
+                "weights": how.weights,
+                "environment": stage.run.env_id if stage.env is None else str(stage.env),
+                "rounds": one.rounds,
+                "seconds": one.seconds,
+                "versions": versions(),
+            }
+            programs.keep(target, frame, record)
+        if how.writes:
+            programs.write()
+    return repertoire, [Expected(**programs.rehearsal(target, frame)["expected"]) for target in targets]
+
+
+def _repertoire(stage: Stage, given: Repertoire | None, kept: Kept, bar: Bar | None) -> Repertoire:
+    folder, seeds = stage.run.folder, len(stage.agent.seeds)
+    known = given or read_repertoire(folder, stage.temperature, seeds)
+    return rehearse(
+        stage,
+        known=known,
+        keep=(lambda found: write_repertoire(folder, found, stage.temperature)) if kept.writes else None,
+        bar=bar,
+    )
+
+
+def _known(found: Rehearsal | None, stage: Stage, kept: Kept) -> bool:
+    """Whether a rehearsal is of this policy as it acts now."""
+    if found is None or set(found["programs"]) < {str(seed) for seed in stage.agent.seeds}:
+        return False
+    return bool(found["temperature"] == stage.temperature and found["weights"] == kept.weights)
+
+
+def _near(stage: Stage, target: Target) -> list[list[Program]]:
+    """For every seed the programs of targets near this one and as long."""
+    judge, reference, seeds = Judge(target, stage.reference), stage.reference, stage.agent.seeds
+    known = []
+    for record in stage.run.programs.found.values():
+        programs = {seed: read(record["programs"].get(str(seed), ())) for seed in seeds}
+        if not all(sum(part.steps for part in program) == judge.steps for program in programs.values()):
+            continue
+        try:
+            other = stage.run.target(record["target"])
+        except HimatchError:
+            continue  # an episode, which its name does not give back
+        if other.matches != target.matches or other.matches != "distribution":
+            continue
+        distance = judge.w1([other.compared(reference.frame)])
+        unit = float(reference.spread[0]) if len(reference.spread) == 1 else 1.0
+        if distance < NEAR * unit:
+            known.append((distance, programs))
+    known.sort(key=lambda one: one[0])
+    return [[programs[seed] for _, programs in known[:REUSED]] for seed in seeds]

@@ -1,0 +1,135 @@
+"""Where a policy is rehearsed: rollouts of programs in its environment, and how far they are from their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from himatch._runtime.shapes import Array64
+from himatch.divergences import wasserstein_marginal
+from himatch.evaluation.distances import charged, whole_range
+from himatch.methods import Agent
+from himatch.rollout import Player, roll_out
+from himatch.rollout.conditioners import of_programs
+from himatch.rollout.environment import Environment, replay_for, simulator_for
+from himatch.rollout.programs import Program
+from himatch.runs.run import Run
+from himatch.targets import EpisodeReference, Target
+from himatch.types import Array
+
+SEED = 3  # of initial states; evaluations have 0, the selection of a temperature 1 and 2
+AT_ONCE = 2048  # rollouts played together; more are played in turn
+
+Played = list[list[list[Array]]]
+"""Feature values ``(T, d)`` of every episode: ``played[n][k][e]`` of program n, seed k."""
+Steps = Callable[[int], None]
+"""Told at every step how many rollouts make it."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A policy, and the environment that it is rehearsed in."""
+
+    run: Run
+    agent: Agent
+    temperature: float = 0.0
+    env: Environment | None = None
+    threads: int = 0
+
+    @property
+    def reference(self) -> EpisodeReference:
+        """The training episodes."""
+        return self.run.reference()
+
+    def play(
+        self,
+        programs: Sequence[Sequence[Program]],
+        targets: Sequence[Target],
+        episodes: int,
+        start: int,
+        step: Steps | None = None,
+    ) -> Played:
+        """Roll out ``programs[n][k]`` for ``targets[n]``, each so many times; ``start`` counts initial states."""
+        stack = len(self.agent.seeds)
+        each = max(1, AT_ONCE // (stack * episodes))
+        played: Played = []
+        for first in range(0, len(targets), each):
+            part = slice(first, first + each)
+            played += self._play(programs[part], targets[part], episodes, start, step)
+        return played
+
+    def _play(
+        self,
+        programs: Sequence[Sequence[Program]],
+        targets: Sequence[Target],
+        episodes: int,
+        start: int,
+        step: Steps | None,
+    ) -> Played:
+        stack, count = len(self.agent.seeds), len(targets)
+        target_of = np.tile(np.repeat(np.arange(count), episodes), (stack, 1))
+        on_device = torch.from_numpy(target_of).to(self.run.normalizers.state_mean.device)
+        conditioner = of_programs(self.run, programs, targets, on_device, feedback=False)
+        steps = np.array([[sum(part.steps for part in one) for one in program] for program in programs])
+        lengths = steps.T[np.arange(stack)[:, None], target_of]
+        first = replay_for(self.run, self.env, SEED).seed + start
+        starts = np.tile(first + np.tile(np.arange(episodes), count), (stack, 1))
+        player = Player(self.agent, self.run.normalizers, conditioner, target_of.shape[1], first, self.temperature)
+        simulator = simulator_for(self.run, self.agent.dims, target_of.size, self.env, self.threads)
+        feature = self.reference.frame.feature
+        try:
+            rollouts = roll_out(player, simulator, lengths, starts, self.run.statistic.matched, step)
+        finally:
+            simulator.close()
+        return [
+            [[feature(rollouts.trajectory(k, n * episodes + e)) for e in range(episodes)] for k in range(stack)]
+            for n in range(count)
+        ]
+
+
+class Judge:
+    """How far episodes are from one target, charged for time that was not played.
+
+    Of several features it takes the marginals, each in its spread: a joint transport for every candidate is slow.
+    """
+
+    def __init__(self, target: Target, reference: EpisodeReference) -> None:
+        self.target, self._spread = target, reference.spread
+        self.steps = min(len(target.values(reference.frame)), reference.frame.horizon)
+        self._wanted = target.compared(reference.frame)
+
+    def episodes(self, played: Sequence[Array]) -> Array64:
+        """Of every episode by itself."""
+        return np.array([self.pooled([phi]) for phi in played])
+
+    def pooled(self, played: Sequence[Array]) -> float:
+        """Of some episodes together."""
+        lasted = np.array([min(len(phi) / self.steps, 1.0) for phi in played])
+        if self.target.matches == "distribution":
+            distance, box = self._distance(np.concatenate(played)), whole_range(self._spread, in_spreads=True)
+            return float(charged(np.array(distance), np.array(lasted.mean()), box))
+        totals = self.target.matches == "return"
+        reached = np.array([phi.sum(axis=0, dtype=np.float64) if totals else phi[-1] for phi in played])
+        missed: NDArray[np.float64] = np.linalg.norm(reached - self._whole, axis=1)
+        if totals:
+            return float(missed.mean())
+        return float(charged(missed, lasted, whole_range(self._spread, in_spreads=False)).mean())
+
+    def w1(self, played: Sequence[Array]) -> float:
+        """The same for what was played alone."""
+        return self._distance(np.concatenate(played)) if self.target.matches == "distribution" else self.pooled(played)
+
+    def _distance(self, rows: Array) -> float:
+        marginal = wasserstein_marginal(rows, self._wanted)
+        return float(marginal[0]) if len(marginal) == 1 else float(np.linalg.norm(marginal / self._spread))
+
+    @cached_property
+    def _whole(self) -> Array64:
+        wanted: Array64 = self._wanted.astype(np.float64)
+        whole: Array64 = wanted.sum(axis=0) if self.target.matches == "return" else wanted[-1]
+        return whole

@@ -1,0 +1,109 @@
+"""Programs: a sequence of conditionings, each for so many steps of a rollout.
+
+``planned`` lays one out over training episodes; ``rehearsed`` plays one that was tried beforehand. An *entry* names
+what a part is conditioned on:
+
+===============  =================================================================================================
+``target``       the target itself, as ``nominal`` conditioning has it
+``episode(17)``  a training episode
+an expression    what no episode need show, such as ``normal(7.8, 0.5)``
+``remaining``    what remains of the target: alone, for the whole rollout
+===============  =================================================================================================
+
+The z of a part is its entry's own z_t at the rollout's clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from himatch._runtime.shapes import Float, shaped
+from himatch.errors import TargetError
+from himatch.statistics.information import Statistic
+from himatch.targets import EpisodeReference, Target
+from himatch.targets.distribution import apportion
+from himatch.types import Array
+
+TARGET, REMAINING = "target", "remaining"
+_EPISODE = re.compile(r"episode\((\d+)\)")
+
+
+@dataclass(frozen=True)
+class Part:
+    """So many steps conditioned on an entry."""
+
+    entry: str
+    steps: int
+
+
+Program = tuple[Part, ...]
+
+
+def episode_entry(number: int) -> str:
+    """The entry of a training episode."""
+    return f"episode({number})"
+
+
+def written(program: Program) -> list[list[str | int]]:
+    """A program in built-in types, as files have it."""
+    return [[part.entry, part.steps] for part in program]
+
+
+def read(parts: Sequence[Sequence[str | int]]) -> Program:
+    """The program that was written."""
+    return tuple(Part(str(entry), int(steps)) for entry, steps in parts)
+
+
+class Entries:
+    """What entries are: their feature values, and the z tables that follow from these, each made once.
+
+    ``parse`` makes a target of an expression; without it entries are training episodes and the target itself.
+    """
+
+    def __init__(
+        self, statistic: Statistic, reference: EpisodeReference, parse: Callable[[str], Target] | None = None
+    ) -> None:
+        self.statistic, self.reference, self._parse = statistic, reference, parse
+        self._tables: dict[str, Array] = {}
+
+    @shaped
+    def values(self, entry: str) -> Float[Array, "T d"]:
+        """Feature values of an entry that is not the target itself."""
+        if found := _EPISODE.fullmatch(entry):
+            number = int(found[1])
+            if number >= len(self.reference.lengths):
+                raise TargetError(f"a program names {entry}; this run holds {len(self.reference.lengths)} episodes")
+            return self.reference.episode(number)
+        if self._parse is None:
+            raise TargetError(f"a program names {entry}, which is no training episode")
+        return self._parse(entry).values(self.reference.frame)
+
+    @shaped
+    def laid_out(self, program: Program, target: Target) -> Float[Array, "T k"]:
+        """The z table of a program for a target."""
+        rows, clock = [], 0
+        for part in program:
+            z = self._table(part.entry, target)
+            rows.append(z[np.minimum(np.arange(clock, clock + part.steps), len(z) - 1)])
+            clock += part.steps
+        return np.concatenate(rows)
+
+    def _table(self, entry: str, target: Target) -> Array:
+        if entry == TARGET:
+            return self.statistic.of_values(target.values(self.reference.frame))
+        if entry not in self._tables:
+            self._tables[entry] = self.statistic.of_values(self.values(entry))
+        return self._tables[entry]
+
+
+def scheduled(target: Target, reference: EpisodeReference, steps: int) -> Program:
+    """The nearest mixture of some episodes that can be played, part by part: the program of ``planned``."""
+    parts = reference.schedule(target, steps)
+    shares = apportion([share for _, share in parts], steps)
+    return tuple(
+        Part(episode_entry(episode), int(share)) for (episode, _), share in zip(parts, shares, strict=True) if share
+    )
