@@ -90,9 +90,7 @@ def test_without_noise_there_is_no_second_round(
 ) -> None:
     asked: list[Any] = []
 
-    def scores(
-        run: Run, agent: Agent, targets: list[Any], temperatures: Any, *_: Any, **__: Any
-    ) -> temperature.Scores:
+    def scores(run: Run, agent: Agent, targets: list[Any], temperatures: Any, *_: Any, **__: Any) -> temperature.Scores:
         asked.append(temperatures)
         return {x: np.full((len(targets), 1), 1.0 + x) for x in temperatures}
 
@@ -135,9 +133,7 @@ def test_it_is_selected_once_for_the_same_weights(
 ) -> None:
     selected: list[int] = []
 
-    def scores(
-        run: Run, agent: Agent, targets: list[Any], temperatures: Any, *_: Any, **__: Any
-    ) -> temperature.Scores:
+    def scores(run: Run, agent: Agent, targets: list[Any], temperatures: Any, *_: Any, **__: Any) -> temperature.Scores:
         selected.append(len(targets))
         return {x: np.full((len(targets), 1), abs(x - 0.7)) for x in temperatures}
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from himatch._runtime.shapes import Array64
 from himatch.rollout.programs import Part, Program
+from himatch.targets.distribution import apportion
 
 SHORTEST = 0.02  # of a rollout: what is shorter is over before the robot has changed its speed
 NEAR = 4  # entries on either side, in order of speed, that one may be replaced by
@@ -74,9 +75,11 @@ def _varied(program: Program, choices: Choices, rng: np.random.Generator) -> Pro
 
 
 def tidied(program: Program, steps: int) -> Program:
-    """The same without parts that are too short, neighbours of one entry as one, and exactly so many steps."""
+    """The same in so many steps, without parts that are too short, neighbours of one entry as one."""
     least = max(1, round(SHORTEST * steps))
-    kept = [part for part in program if part.steps >= least] or [max(program, key=lambda part: part.steps)]
+    shares = apportion([part.steps for part in program], steps).tolist()
+    fitted = [Part(part.entry, share) for part, share in zip(program, shares, strict=True)]
+    kept = [part for part in fitted if part.steps >= least] or [max(fitted, key=lambda part: part.steps)]
     joined: list[Part] = []
     for part in kept:
         if joined and joined[-1].entry == part.entry:

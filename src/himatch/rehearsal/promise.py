@@ -55,7 +55,7 @@ def expectation(judge: Judge, played: Sequence[Sequence[Array]], episodes: int) 
     middle = float(np.mean([judge.w1(own) for own in played]))
     centre = float(np.median(draws))
     low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    wider = float(np.sqrt(1.0 + episodes / checked))
+    wider = float(np.sqrt((1.0 + episodes / checked) * checked / max(1, checked - 1)))
     lasted = float(np.mean([[min(len(phi) / judge.steps, 1.0) for phi in own] for own in played]))
     return Expected(
         middle,

@@ -1,0 +1,66 @@
+"""What is expected of a program."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import himatch as hm
+from himatch.rehearsal.promise import expectation
+from himatch.rehearsal.stage import Judge
+from himatch.statistics.bins import Bins
+from himatch.statistics.features import resolve_feature
+from himatch.targets import EpisodeReference, Frame
+
+FRAME = Frame(resolve_feature("reward", hm.get_task("hopper")), Bins.fit([np.linspace(0, 10, 50)[:, None]]), 10)
+
+
+def judge(text: str) -> Judge:
+    values = np.linspace(0, 10, 10, dtype=np.float32)[:, None]
+    sums = values.sum(axis=0, dtype=np.float64)[None]
+    reference = EpisodeReference(FRAME, values, np.array([10]), sums, sums)
+    return Judge(hm.parse_target(text), reference)
+
+
+def constant(value: float, steps: int = 10) -> np.ndarray:
+    return np.full((steps, 1), value, np.float32)
+
+
+def test_episodes_that_are_all_alike_leave_no_doubt() -> None:
+    found = expectation(judge("point(4)"), [[constant(5.0)] * 8, [constant(4.5)] * 8], 20)
+    assert (found.score, found.low, found.high) == pytest.approx((0.75, 0.75, 0.75))
+    assert (found.played, found.episodes, found.checked) == (1.0, 20, 8)
+
+
+def test_time_that_is_not_played_is_expected_too() -> None:
+    assert expectation(judge("point(4)"), [[constant(4.0), constant(4.0, 5)]], 20).played == 0.75
+
+
+@settings(max_examples=20)
+@given(st.lists(st.floats(0, 10), min_size=2, max_size=12), st.integers(1, 40))
+def test_the_score_lies_in_its_interval(values: list[float], episodes: int) -> None:
+    found = expectation(judge("point(4)"), [[constant(value) for value in values]], episodes)
+    assert 0.0 <= found.low <= found.score + 1e-9
+    assert found.score <= found.high + 1e-9
+
+
+def test_few_checked_episodes_leave_more_doubt() -> None:
+    rng, widths = np.random.default_rng(0), {4: 0.0, 64: 0.0}
+    for _ in range(10):
+        values = [constant(value) for value in rng.normal(5, 1, 64)]
+        for n in widths:
+            found = expectation(judge("point(0)"), [values[:n]], 20)
+            widths[n] += found.high - found.low
+    assert widths[4] > 1.2 * widths[64]
+
+
+def test_fresh_rollouts_lie_in_nine_of_ten_intervals() -> None:
+    """Of episodes that differ as a normal distribution does."""
+    rng, inside, point = np.random.default_rng(1), 0, judge("point(0)")
+    for _ in range(60):
+        checked, fresh = ([constant(value) for value in rng.normal(5, 1, n)] for n in (16, 20))
+        found = expectation(point, [checked], 20)
+        inside += found.low <= point.w1(fresh) <= found.high
+    assert 48 <= inside <= 59

@@ -1,0 +1,210 @@
+"""A rehearsal as a user has it: repertoire and programs of a small policy, kept in its run folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from command_line import Run, assert_refused
+from short_tasks import HORIZON, short_tasks  # noqa: F401
+from untrained import fallen_hoppers, untrained
+
+import himatch as hm
+from himatch.errors import TargetError
+from himatch.rehearsal import rehearsals, repertoire, search
+from himatch.rehearsal.repertoire import far_apart
+from himatch.rehearsal.stage import SEED
+from himatch.rollout.programs import Part, written
+from himatch.runs.folder import RunFolder
+from himatch.targets import Samples
+
+TARGET = "normal(0,0.2)"
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library and a search of a few rollouts."""
+    for name, value in (("EPISODES", 3), ("MEANS", 2), ("WIDTHS", (0.1,)), ("NUMBERS", 4), ("TOGETHER", 3)):
+        monkeypatch.setattr(repertoire, name, value)
+    sizes = {"CANDIDATES": 5, "SURVIVORS": 2, "ROUNDS": 2, "FINALISTS": 1, "FINAL_EPISODES": 2, "CHECKED": 3}
+    for name, number in sizes.items():
+        monkeypatch.setattr(search, name, number)
+
+
+@pytest.fixture(scope="module")
+def data() -> hm.TrajectoryDataset:
+    return hm.load_dataset([one[:HORIZON] for one in fallen_hoppers(range(8))], "hopper")
+
+
+@pytest.fixture
+def policy(data: hm.TrajectoryDataset, tmp_path: Path) -> hm.Policy:
+    made = untrained(hm.CDT("x_velocity"), data, tmp_path / "run", seeds=(0, 1))
+    for place, seed in enumerate(made.seeds):
+        weights = {name: tensor[place].clone() for name, tensor in made.agent.state_dict().items()}
+        made.run.folder.write_weights(seed, "last", weights)
+    return made
+
+
+def count(patch: pytest.MonkeyPatch, module: Any, name: str) -> list[int]:
+    called, real = [], getattr(module, name)
+
+    def counted(stage: Any, given: Any, *rest: Any, **more: Any) -> Any:
+        called.append(len(given))
+        return real(stage, given, *rest, **more)
+
+    patch.setattr(module, name, counted)
+    return called
+
+
+@pytest.mark.filterwarnings("ignore:.*lies where no training episode goes")
+def test_what_was_achieved_is_what_rollouts_do(policy: hm.Policy) -> None:
+    """Under every entry, from the same initial states: as ``match`` plays it under that entry as a target."""
+    policy.rehearse(keep=False)
+    found = policy.repertoire
+    assert found is not None
+    assert len(found) == 3 + 2
+    for n, entry in enumerate(found.entries):
+        if entry.startswith("episode"):
+            values = policy.reference().episode(int(entry[8:-1]))
+            target: Any = Samples(values, entry, HORIZON)
+            if len(values) < HORIZON:
+                continue  # a target of its own length
+        else:
+            target = entry
+        played = policy.match(target, episodes=repertoire.ROLLOUTS, seed=SEED)
+        for k in range(2):
+            for e in range(repertoire.ROLLOUTS):
+                rows = played.features[k][e]
+                assert found.lengths[k, n, e] == len(rows)
+                np.testing.assert_allclose(found.values[k, n, e, : len(rows)], rows, atol=2e-3)
+
+
+def test_programs_are_kept_and_not_searched_for_again(policy: hm.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = count(monkeypatch, rehearsals, "search")
+    first = policy.rehearse([TARGET, "normal(0.1,0.1)"])
+    assert searched == [2]
+    again = hm.load(policy.folder)
+    assert again.rehearse([TARGET, "normal(0.1,0.1)"]) == first
+    assert searched == [2]
+    assert again.rehearse(["normal(0.1,0.1)", "normal(0.9,0.1)"])[0] == first[1]
+    assert searched == [2, 1]
+    again.temperature = 0.5  # it does other things now
+    again.rehearse([TARGET])
+    assert searched == [2, 1, 1]
+    content = json.loads((policy.folder / "programs.json").read_text())["targets"]
+    assert {record["target"] for record in content.values()} == {TARGET, "normal(0.1,0.1)", "normal(0.9,0.1)"}
+    for record in content.values():
+        assert set(record["programs"]) == {"0", "1"}
+        assert all(sum(steps for _, steps in parts) == HORIZON for parts in record["programs"].values())
+        assert {"torch", "himatch"} <= record["versions"].keys()
+
+
+def test_a_repertoire_goes_on_where_it_stopped(policy: hm.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, played = repertoire._played, []
+
+    def stops(stage: Any, entries: Any, *rest: Any) -> Any:
+        if played:
+            raise KeyboardInterrupt
+        played.append(list(entries))
+        return real(stage, entries, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(repertoire, "_played", stops)
+        with pytest.raises(KeyboardInterrupt):
+            policy.rehearse()
+    assert len(played[0]) == 3
+    rest = count(monkeypatch, repertoire, "_played")
+    again = hm.load(policy.folder)
+    again.rehearse()
+    assert rest == [2]
+    whole = hm.load(policy.folder)
+    whole.rehearse()
+    assert rest == [2]
+    assert whole.repertoire is not None
+    assert again.repertoire is not None
+    assert whole.repertoire.entries == again.repertoire.entries
+    assert torch.equal(whole.repertoire.values, again.repertoire.values)
+
+
+def test_rehearsed_conditioning_plays_the_program(policy: hm.Policy) -> None:
+    """Of each seed its own; the entries' z at the rollout's clock, and nothing else."""
+    target, frame = policy.target(TARGET), policy.reference().frame
+    halves = [[["episode(1)", 20], ["episode(2)", HORIZON - 20]], written((Part("target", HORIZON),))]
+    record = {"programs": {"0": halves[0], "1": halves[1]}, "temperature": 0.0, "weights": "last"}
+    expected = {"score": 1.0, "low": 0.5, "high": 1.5, "played": 1.0, "episodes": 20, "checked": 3}
+    policy.run.programs.keep(target, frame, {**record, "expected": expected})
+    found = policy.match(target, conditioning="rehearsed", episodes=2)
+    nominal = policy.match(target, episodes=2)
+    np.testing.assert_array_equal(found.features[1][0], nominal.features[1][0])
+    with pytest.raises(AssertionError):
+        np.testing.assert_array_equal(found.features[0][0], nominal.features[0][0])
+    tables = [policy.statistic.of_values(policy.reference().episode(i)) for i in (1, 2)]
+    one = policy.controller(target, seed=0, conditioning="rehearsed")
+    z = one._player.conditioner.z
+    for step, table in ((0, tables[0]), (19, tables[0]), (20, tables[1]), (40, tables[1])):
+        expected_z = table[min(step, len(table) - 1)]
+        np.testing.assert_allclose(z(torch.tensor([[step]]))[0, 0], expected_z, atol=1e-6)
+
+
+def test_a_controller_needs_no_simulator_only_the_programs(
+    policy: hm.Policy, data: hm.TrajectoryDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy.rehearse([TARGET])
+    monkeypatch.setattr("himatch.simulation.make_simulator", lambda *_, **__: pytest.fail("simulated"))
+    controller = hm.load(policy.folder).controller(TARGET, conditioning="rehearsed")
+    assert controller.act(data[0].observations[0]).shape == (3,)
+    with pytest.raises(TargetError, match=r"normal\(5,1\) was not rehearsed; policy.rehearse"):
+        controller.retarget("normal(5,1)")
+
+
+def test_other_statistics_have_numbers_in_their_library(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.DT("x_velocity"), data, tmp_path / "run")
+    expected = policy.rehearse(["return(20)"])[0]
+    assert policy.repertoire is not None
+    assert all(entry.startswith("return(") for entry in policy.repertoire.entries)
+    result = policy.match("return(20)", conditioning="rehearsed", episodes=2)
+    assert result.conditioning == "rehearsed"
+    assert expected.low <= expected.score <= expected.high
+
+
+def test_policies_without_a_statistic_are_refused(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match="rehearsed conditioning is for policies that are conditioned on a statistic"):
+        untrained(hm.BC(), data, tmp_path / "run").rehearse()
+
+
+def test_a_library_is_far_apart() -> None:
+    values = [np.full((10, 1), x, np.float32) for x in (0, 0.1, 0.2, 5, 5.1, 9.9, 10)]
+    episodes = [hm.Trajectory(v.repeat(11, 1), np.zeros((10, 3), np.float32), v[:, 0]) for v in values]
+    reference = hm.EpisodeReference.of(hm.load_dataset(episodes, "hopper"), "reward")
+    chosen = far_apart(reference, 3)
+    assert sorted(round(float(values[i][0, 0])) for i in chosen) == [0, 5, 10]
+    assert far_apart(reference, 20) == list(range(7))
+
+
+def test_commands(policy: hm.Policy, run: Run) -> None:
+    code, out, _ = run("rehearse", policy.folder, "--target", TARGET, "--rehearsal", "30s")
+    assert code == 0
+    assert "5 conditionings rolled out, played " in out
+    assert f"{TARGET}: expected W1 " in out
+    assert "  seed 1: " in out
+    code, out, _ = run("match", policy.folder, "--target", TARGET, "--conditioning", "rehearsed", "--episodes", 2)
+    assert code == 0
+    assert out.startswith("expected W1 ")
+    assert "2 seed(s), rehearsed" in out
+    assert RunFolder(policy.folder).programs()
+    assert_refused(run("match", policy.folder, "--target", TARGET, "--rehearsal", "30s"), "--conditioning rehearsed")
+    assert_refused(run("rehearse", policy.folder, "--rehearsal", "soon"), "a time is written 30s or 2m, got 'soon'")
+    assert_refused(run("rehearse", policy.folder, "--conditioning", "planned"), "not planned")
+    (policy.folder / "programs.json").write_text('{"targets": {}}')
+    assert_refused(run("rehearse", policy.folder, "--target", TARGET), "programs.json", "himatch rehearse")
+
+
+def test_models_that_come_with_himatch_are_not_written_to(policy: hm.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("himatch.runs.finder.BUNDLED", policy.folder.parent)
+    policy.rehearse([TARGET])
+    assert not (policy.folder / "programs.json").exists()
+    assert not (policy.folder / "repertoire.safetensors").exists()

@@ -1,0 +1,133 @@
+"""The search for programs, with a policy whose doings are known: every entry gives the same value at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from untrained import untrained
+
+import himatch as hm
+from himatch.rehearsal import search as searching
+from himatch.rehearsal.repertoire import Repertoire, library
+from himatch.rehearsal.search import search
+from himatch.rehearsal.stage import Judge, Played, Stage, Steps
+from himatch.rollout.programs import REMAINING, TARGET, Part, Program
+from himatch.targets import Target
+
+HORIZON = 200
+
+
+class Biased(Stage):
+    """A policy that is one faster than it is conditioned to be, and at 7 and above lies down for good."""
+
+    nominal = 3.0
+    remaining = 3.0
+
+    def value(self, entry: str) -> float:
+        if entry in (TARGET, REMAINING):
+            return self.nominal if entry == TARGET else self.remaining
+        if entry.startswith("episode"):
+            return float(entry[8:-1]) / 2
+        return float(entry[len("shuffled(normal(") :].split(",")[0]) + 1.0
+
+    def play(
+        self,
+        programs: Sequence[Sequence[Program]],
+        targets: Sequence[Target],
+        episodes: int,
+        start: int,
+        step: Steps | None = None,
+    ) -> Played:
+        return [[[self._rolled(program)] * episodes for program in own] for own in programs]
+
+    def _rolled(self, program: Program) -> Any:
+        rows = np.concatenate([np.full(part.steps, self.value(part.entry), np.float32) for part in program])
+        fallen = np.flatnonzero(rows >= 7.0)
+        return rows[: fallen[0] + 5 if len(fallen) else len(rows), None]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Biased:
+    rng = np.random.default_rng(0)
+    episodes = [
+        hm.Trajectory(
+            rng.normal(size=(HORIZON, 11)).astype(np.float32) * 0.01 + np.eye(11, dtype=np.float32)[5] * i / 2,
+            np.zeros((HORIZON, 3), np.float32),
+            np.zeros(HORIZON, np.float32),
+        )
+        for i in range(12)
+    ]
+    data = hm.load_dataset(episodes, hm.Task("short", horizon=HORIZON, features={"x_velocity": 5}))
+    policy = untrained(hm.CDT("x_velocity"), data, tmp_path / "run", seeds=(0, 1))
+    return Biased(policy.run, policy.agent)
+
+
+def repertoire_of(stage: Biased) -> Repertoire:
+    entries = library(stage)
+    rolled = stage.play([[(Part(entry, HORIZON),)] for entry in entries], [], 2, 0)
+    values = np.zeros((2, len(entries), 3, HORIZON, 1), np.float16)
+    lengths = np.zeros((2, len(entries), 3), np.int64)
+    for n, own in enumerate(rolled):
+        for e in range(3):
+            rows = own[0][0]
+            values[:, n, e, : len(rows)], lengths[:, n, e] = rows, len(rows)
+    return Repertoire(tuple(entries), tuple(entries), torch.from_numpy(values), lengths)
+
+
+def test_it_finds_what_achieves_the_target_not_what_is_called_so(stage: Biased) -> None:
+    """Two modes, half of the time each: entries of 1 and 4 m/s give 2 and 5."""
+    target = stage.run.target("0.5*point(2)+0.5*point(5)")
+    found = search(stage, [target], repertoire_of(stage))[0]
+    judge = Judge(target, stage.reference)
+    assert len(found.programs) == 2
+    for program in found.programs:
+        assert judge.pooled([stage._rolled(program)]) < 0.15
+        assert judge.pooled([stage._rolled(((Part(TARGET, HORIZON)),))]) > 1.4
+    assert found.expected.score < 0.15
+    assert found.expected.played == 1.0
+
+
+def test_programs_that_fall_are_charged_for_it(stage: Biased) -> None:
+    """What lies beyond 7 can only be reached by falling, which costs more than to stay below it."""
+    target = stage.run.target("point(8)")
+    found = search(stage, [target], repertoire_of(stage))[0]
+    assert found.expected.played == 1.0
+    assert all(len(stage._rolled(program)) == HORIZON for program in found.programs)
+
+
+@pytest.mark.parametrize(("nominal", "remaining", "entry"), [(4.25, 0.0, TARGET), (0.0, 4.25, REMAINING)])
+def test_what_other_conditionings_do_is_not_forgotten(
+    stage: Biased, nominal: float, remaining: float, entry: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Biased, "nominal", nominal)
+    monkeypatch.setattr(Biased, "remaining", remaining)
+    target = stage.run.target("point(4.25)")
+    assert search(stage, [target], repertoire_of(stage))[0].programs == ((Part(entry, HORIZON),),) * 2
+
+
+def test_several_targets_at_once_are_each_searched_for(stage: Biased) -> None:
+    targets = [stage.run.target(text) for text in ("point(2)", "point(5)", "uniform(1,6)")]
+    found = search(stage, targets, repertoire_of(stage))
+    for target, one in zip(targets, found, strict=True):
+        assert Judge(target, stage.reference).pooled([stage._rolled(one.programs[0])]) < 0.4
+
+
+def test_a_budget_ends_the_rounds(stage: Biased, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, repertoire = stage.run.target("uniform(1,6)"), repertoire_of(stage)
+    assert search(stage, [target], repertoire, seconds=1e-9)[0].rounds == 1
+    monkeypatch.setattr(searching, "PAYS", 1.0)  # nothing ever pays: it ends as soon as that is known
+    assert search(stage, [target], repertoire)[0].rounds == 3
+
+
+def test_programs_to_begin_with_are_tried(stage: Biased, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that no variation in a single round would find."""
+    monkeypatch.setattr(searching, "ROUNDS", 1)
+    known = tuple(Part(f"shuffled(normal({1 + i % 2 * 3}.0, 0.1), 0)", HORIZON // 10) for i in range(10))
+    target = stage.run.target("0.5*point(2)+0.5*point(5)")
+    found = search(stage, [target], repertoire_of(stage), starts=[[[known], [known]]])[0]
+    assert found.programs == (known, known)
