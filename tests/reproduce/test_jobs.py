@@ -142,6 +142,9 @@ def test_budgets_include_more_rows() -> None:
     counts = [len(methods_of(SUITES["imitation"], budget, ())) for budget in ("smoke", "fast", "paper")]
     assert counts == sorted(counts)
     assert counts[0] == 8
+    read = [row for row in SUITES["imitation"].methods if row.specification.get("codes") == "public"]
+    largest = [row for row in SUITES["imitation"].methods if row.specification.get("m") == 16]
+    assert len(largest) == 3 * len(read) == 3 * 10  # BDT with three windows and seven DT-X, each with three codes
     assert (
         counts[2]
         == len(methods_of(SUITES["imitation"], "smoke", (), all_variants=True))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from report_claims import TASKS, finding, made, xvel
-from report_results import job, shifted
+from report_results import Place, held_out, job, shifted
 
 from himatch.divergences import Difference
 from himatch.reproduce.report import CLAIMS, judge_claims
@@ -59,6 +59,96 @@ def test_bdt_is_compared_with_rows_of_another_table() -> None:
     apart = finding([*xvel(), *imitation("BDT (m=16, N=50)", 0.15)], claim)
     assert str(apart) == "does not hold (ours is higher)"
     assert str(finding(imitation("BDT (m=16, N=50)", 0.12), claim)) == "not run (suite xvel missing)"
+
+
+def test_longer_windows_and_the_shorter_ones_by_the_papers_table() -> None:
+    rows = {"BDT (m=16, N=50)": 0.2, "BDT (m=16, N=20)": 0.3, **{name.format(16): 0.25 for name in DT_X}}
+    results = [result for name, mean in rows.items() for result in imitation(name, mean)]
+    assert finding(results, "imitation, x-velocity: BDT (m=16) with N=50 beats N=20").verdict == "holds"
+    assert finding(results, "imitation, x-velocity: BDT (m=16, N=50) beats every").verdict == "holds"
+    assert finding(results, "imitation, x-velocity: BDT (m=16, N=20) beats every").verdict == "does not hold"
+    frozen = finding([*xvel(), *results], "imitation, x-velocity: DT-AE (m=16, frozen) beats BC")
+    assert (frozen.verdict, frozen.ours and frozen.ours.name) == ("holds", "DT-AE (frozen)")
+    level = finding([*xvel(), *results], "imitation, x-velocity: BDT (m=16, N=50) is level with DT")
+    assert (level.verdict, level.other and level.other.name) == ("holds", "DT")
+
+
+def test_mixtures_are_judged_apart() -> None:
+    """CDT is better on average and worse on the targets of two modes."""
+    results = [made("synthetic", task, "DT", [0.5, 0.5]) for task in TASKS]
+    for task in TASKS:
+        ours = made("synthetic", task, "Categorical DT", [0.1, 0.1])
+        targets = [replace(t, w1=[0.8, 0.8]) if "+" in t.name else t for t in ours.targets]
+        results.append(replace(ours, targets=targets))
+    assert finding(results, "synthetic: CDT beats DT").verdict == "holds"
+    found = finding(results, "synthetic, the two mixtures: CDT beats DT")
+    assert (str(found), found.difference) == ("does not hold", "+0.300 [+0.300, +0.300]")
+    assert found.ours == ("Categorical DT", "0.800 [0.800, 0.800]")
+
+
+def test_columns_of_flips() -> None:
+    def flips(method: str, uni: float, bi: float) -> JobResult:
+        places = [Place(f"{kind} {i}", kind, {}) for kind in ("uni-modal", "bi-modal") for i in range(3)]
+        result = job("zvel", "halfcheetah", method, "z_velocity", places, budget="fast", seeds=range(2))
+        means = {"uni-modal": uni, "bi-modal": bi}
+        return replace(result, targets=[replace(t, w1=[means[t.group]] * 2) for t in result.targets])
+
+    results = [flips("Categorical DT", 0.1, 0.9), flips("DT", 0.2, 0.5), flips("FOCAL", 0.3, 0.6)]
+    assert finding(results, "zvel, uni-modal targets: CDT beats").verdict == "holds"
+    found = finding(results, "zvel, bi-modal targets: CDT beats")
+    assert (found.verdict, found.other and found.other.name) == ("does not hold", "DT")
+
+
+def test_numbers_of_other_targets_are_compared_by_their_intervals() -> None:
+    claim = "synthetic: CDT is nearer to held-out targets"
+    synthetic = [made("synthetic", task, "Categorical DT", [0.4, 0.5]) for task in TASKS]
+    found = finding([*xvel(), *synthetic], claim)
+    assert (found.verdict, found.source) == ("holds", "paper")
+    assert (found.ours and found.ours.name, found.other and found.other.name) == (
+        "Categorical DT on xvel",
+        "Categorical DT on synthetic",
+    )
+    assert str(finding(synthetic, claim)) == "not run (suite xvel missing)"
+    without = [result for result in xvel() if result.method == job("xvel", "hopper", "DT", "x_velocity", ()).method]
+    assert str(finding([*without, *synthetic], claim)) == "not run (Categorical DT missing)"
+
+    def ant(expert: float) -> list[JobResult]:
+        result = job("ant-xy", "ant", "DT", "xy_velocity", held_out(), budget="fast", seeds=range(2))
+        scores = {"expert": expert, "medium": 0.3}
+        return [replace(result, targets=[replace(t, w1=[scores[t.group]] * 2) for t in result.targets])]
+
+    claim = "ant-xy: DT always fits medium targets"
+    assert finding(ant(1.7), claim).verdict == "holds"
+    found = finding(ant(0.1), claim)
+    assert str(found) == "does not hold"
+    assert found.ours == ("DT on ant medium", "0.300 [0.300, 0.300]")
+
+
+def test_rollouts_follow_shifts_within_the_training_range() -> None:
+    claim = "shift, x-velocity: CDT follows shifts"
+
+    def moved(follow: int, beyond: int) -> list[JobResult]:
+        """Rollouts move so many bins with each of the target's; beyond the range, from +2 on, somewhere else."""
+        found = []
+        for task in TASKS:
+            result = job("shift", task, "Categorical DT", "x_velocity", shifted(), budget="fast", seeds=range(2))
+            targets = []
+            for t in result.targets:
+                outside = 0.3 if (t.shift or 0.0) > 1 else 0.0
+                place = 15 + (beyond if outside else follow * int(t.shift or 0.0))
+                shares = [float(i == place) for i in range(31)]
+                targets.append(replace(t, outside=outside, histograms={**t.histograms, "rollouts": shares}))
+            found.append(replace(result, targets=targets))
+        return found
+
+    assert finding(moved(1, -9), claim).verdict == "holds"
+    found = finding(moved(0, 9), claim)
+    assert str(found) == "does not hold"
+    assert (found.ours and found.ours.figure, found.other) == ("slope 0.00 [0.00, 0.00]", ("the shift", "slope 1"))
+    assert str(finding([], claim)) == "not run (suite shift missing)"
+    assert str(finding(moved(1, 0)[:2], claim)) == "not run (walker2d missing)"
+    dark = [replace(r, targets=[replace(t, histograms={}) for t in r.targets]) for r in moved(1, 0)]
+    assert str(finding(dark, claim)) == "not run (no histograms of rollouts)"
 
 
 def test_bdt_improves_with_m() -> None:

@@ -295,9 +295,19 @@ def test_each_policy_of_a_method_is_a_row_of_its_own() -> None:
         "DT",
     ]
     assert "(himatch) is the policy of himatch's preset (head gaussian)" in table.caption
+    assert "size, tokens, context and steps are the budget's, not the paper's." in table.caption
+    assert "Weights of results that record no policy are those of the lowest validation loss." in table.caption
+    assert "own actor" not in table.caption
+    focal = job("xvel", "halfcheetah", "FOCAL", "x_velocity", held_out(), policy=None, budget="paper")
+    (table,) = build_tables([*results[:2], focal])
+    assert "steps are the budget's, the paper's only with the budget paper. FOCAL has its own actor." in table.caption
+    assert "Weights but (himatch)'s are those of the lowest validation loss, of FOCAL the last." in table.caption
     (table,) = build_tables(results[-2:])
     assert [row.name for row in table.methods if not row.is_missing] == ["Categorical DT", "DT"]
     assert "himatch's preset" not in table.caption
+    assert "Weights" not in table.caption
+    (table,) = build_tables([replace(result, policy=None) for result in results[-2:]])
+    assert "Weights are those of the lowest validation loss." in table.caption
 
 
 def test_results_that_name_no_policy_are_what_their_settings_say() -> None:

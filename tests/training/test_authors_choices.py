@@ -51,6 +51,14 @@ def test_embeddings_of_time_have_the_size_asked_for(size: float) -> None:
     assert float(torch.cat([w.flatten() for w in embedded]).std()) == pytest.approx(size, rel=0.1)
 
 
+@pytest.mark.parametrize(("codes", "found"), [("public", 1.0), ("pseudocode", 0.02)])
+def test_bdts_second_transformer_has_that_size_where_it_reads_time_steps(codes: Any, found: float) -> None:
+    config = ModelConfig(context=20, layers=1, width=16, time_std=1.0)
+    agent = hm.BDT(codes=codes, target_window=20).build(config, Dims(2, 1, 16, 200), (0,))
+    positions = [w.detach() for name, w in agent.named_parameters() if "codes.position" in name]
+    assert float(torch.cat([w.flatten() for w in positions]).std()) == pytest.approx(found, rel=0.15)
+
+
 def test_the_sum_is_divided_by_the_horizon_or_as_asked(data: hm.TrajectoryDataset) -> None:
     total = data[0].observations[:, 0].sum()
     assert hm.DT("speed").statistic(data.task)(data[0])[0, 0] == pytest.approx(total / 40, rel=1e-4)

@@ -12,8 +12,9 @@ PolicyName = Literal["paper", "himatch"]
 POLICIES: Mapping[PolicyName, Mapping[str, Any]] = {"paper": {"head": "tanh"}, "himatch": {}}
 """What each changes in a preset.
 
-The paper's policy is deterministic, trained by squared error, whatever the preset has; himatch's is the
-preset as it is. Both have their last weights.
+The paper's policy is deterministic, trained by squared error, whatever the preset has. Its size, tokens, context and
+steps are the preset's, so that only ``paper`` has the paper's. himatch's is the preset as it is. Both have their last
+weights; results that record no policy have those of the lowest validation loss.
 """
 
 

@@ -20,6 +20,7 @@ BC = SuiteMethod(Specification("bc"))
 META_BC = SuiteMethod(Specification("meta-bc"))
 FOCAL = SuiteMethod(Specification("focal"), own_head=True)
 BEST_BDT = Specification.of("bdt", m=16, target_window=50)
+_READINGS = ("pseudocode", "public")
 
 
 def _bdt(m: int, n: int, budget: BudgetName, **codes: str) -> SuiteMethod:
@@ -35,15 +36,15 @@ def _imitators() -> tuple[SuiteMethod, ...]:
     """Tables unsupervised_*: BDT and DT-X by size of code; smaller budgets have the largest code alone.
 
     Longer windows go with the largest code alone, as in the paper. Codes are himatch's own, and for the largest also
-    those of the paper's pseudocode and of its public code.
+    those of the paper's pseudocode and of its public code; of DT-X, which neither has, the nearest reading of them.
     """
     rows = []
     for m in (16, 4, 1):
         largest = m == 16
         for n in (20, 50, 100) if largest else (20,):
             rows.append(_bdt(m, n, "paper" if n == 100 or not largest else "smoke" if n == 20 else "fast"))
-            if largest and n < 100:
-                rows += [_bdt(m, n, "fast", codes=codes) for codes in ("pseudocode", "public")]
+            if largest:
+                rows += [_bdt(m, n, "paper" if n == 100 else "fast", codes=codes) for codes in _READINGS]
         first: BudgetName = "smoke" if largest else "paper"
         learned = [
             Specification.of(method, m=m, mode=mode)
@@ -52,6 +53,9 @@ def _imitators() -> tuple[SuiteMethod, ...]:
         ]
         learned.append(Specification.of("dt-e2e", m=m))
         rows += [SuiteMethod(method, _windows(20), from_budget=first) for method in learned]
+        if largest:
+            read = [Specification.of(**method.as_json(), codes=codes) for method in learned for codes in _READINGS]
+            rows += [SuiteMethod(method, _windows(20), from_budget="paper") for method in read]
     return tuple(rows)
 
 
@@ -63,6 +67,8 @@ def _changed(row: SuiteMethod, budget: BudgetName, **settings: Any) -> SuiteMeth
 
 _ALL, _META = (CDT, DT, BC, META_BC, FOCAL), (CDT, DT, META_BC, FOCAL)
 # What the authors' code does otherwise. The paper's DT matches neither cheetah-vel nor zvel; which of these is why?
+# Their scripts have neither task, so that there these settings are a guess. A sum of rewards is another: the text says
+# that DT takes the sum of the feature.
 AUTHORS = {"scale": 1000.0, "time_std": 1.0, "sampling": "episodes"}
 _CODED = (
     _changed(CDT, "paper", z="counts"),
@@ -197,7 +203,8 @@ SUITES: Mapping[str, Suite] = {
                     "unsupervised_reward", "reward", "One-shot imitation, reward, all code sizes", proposed=BEST_BDT
                 ),
             ),
-            targets_note="The policy is shown the held-out episode's states and nothing else.",
+            targets_note="The policy is shown the held-out episode's states and nothing else. Codes are himatch's "
+            "look-ahead ones unless a row says otherwise; the paper's see other states (docs/deviations.md).",
         ),
         Suite(
             "shift",

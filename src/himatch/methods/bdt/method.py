@@ -9,7 +9,7 @@ from himatch.methods.base import Agent
 from himatch.methods.batch import Dims
 from himatch.methods.bdt.network import AntiCausalAggregator, TimedAggregator
 from himatch.methods.learned import CodeAgent, LearnedMethod
-from himatch.networks.transformer import ModelConfig
+from himatch.networks.transformer import STD, ModelConfig
 
 
 @dataclass(frozen=True)
@@ -39,4 +39,5 @@ class BDTAgent(CodeAgent):
             config.layers,
             config.heads,
             config.dropout,
+            config.time_std if timed else STD,
         )

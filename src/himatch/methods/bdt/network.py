@@ -13,15 +13,25 @@ from himatch.networks.transformer import STD, Transformer
 class AntiCausalAggregator(nn.Module):
     """BDT's second transformer reads target states last to first: a code has seen a state and those after it.
 
-    Of ``positions`` there is an embedding each: of the places in its window, the last state's first.
+    Of ``positions`` there is an embedding each, of deviation ``std`` at first: of the places in its window, the last
+    state's first.
     """
 
     def __init__(
-        self, stack: int, observation: int, m: int, positions: int, width: int, layers: int, heads: int, dropout: float
+        self,
+        stack: int,
+        observation: int,
+        m: int,
+        positions: int,
+        width: int,
+        layers: int,
+        heads: int,
+        dropout: float,
+        std: float = STD,
     ) -> None:
         super().__init__()
         self.embed = Linear(stack, observation, width)
-        self.position = Embedding(stack, positions, width, STD)
+        self.position = Embedding(stack, positions, width, std)
         self.transformer = Transformer(stack, width, layers, heads, dropout)
         self.code = Linear(stack, width, m)
 
@@ -53,9 +63,18 @@ class TimedAggregator(AntiCausalAggregator):
     """As in the authors' code: positions are time steps, and a LayerNorm comes before the transformer."""
 
     def __init__(
-        self, stack: int, observation: int, m: int, positions: int, width: int, layers: int, heads: int, dropout: float
+        self,
+        stack: int,
+        observation: int,
+        m: int,
+        positions: int,
+        width: int,
+        layers: int,
+        heads: int,
+        dropout: float,
+        std: float = STD,
     ) -> None:
-        super().__init__(stack, observation, m, positions, width, layers, heads, dropout)
+        super().__init__(stack, observation, m, positions, width, layers, heads, dropout, std)
         self.embed_norm = LayerNorm(stack, width)
 
     def tokens(self, states: Tensor, times: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ ANY_EPISODE = 2**31 - 2  # the largest of the random numbers that select an epis
 BLOCK = 65_536  # steps embedded together, about
 
 _SINGLE_STEPS = {"context": 1, "layers": 3, "width": 256, "dropout": 0.0}
-_ADAM = {"batch_size": 256, "warmup": 0, "weight_decay": 0.0, "clip": 10.0}  # Appendix B
+_ADAM = {"batch_size": 256, "warmup": 0, "weight_decay": 0.0, "clip": 10.0}  # the batch is Appendix B's
 _QUICK = {"learning_rate": 1e-3, "schedule": "cosine"}
 
 

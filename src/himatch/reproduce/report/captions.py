@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from himatch.methods import METHODS
 from himatch.reproduce.report.rows import policy_of
 from himatch.reproduce.results import JobResult
+from himatch.reproduce.specification import display_name
 from himatch.reproduce.suite import Suite, TableLayout
 
 HASH_DIGITS = 8
@@ -64,7 +66,8 @@ def _data(entry: dict[str, Any], role: str = "") -> DataUsed:
 
 def caption_of(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) -> str:
     """What was measured, with how much effort, on which data."""
-    parts = (_measured(suite, layout), effort(results), *_policies(results), *_sources(layout, results))
+    trained = (*_policies(suite, results), *_weights(results))
+    parts = (_measured(suite, layout), effort(results), *trained, *_sources(layout, results))
     return " ".join(filter(None, (*parts, _other_feature(suite))))
 
 
@@ -84,7 +87,7 @@ def _measured(suite: Suite, layout: TableLayout) -> str:
     return " ".join(filter(None, (measured, suite.targets_note, codes)))
 
 
-def _policies(results: Sequence[JobResult]) -> tuple[str, ...]:
+def _policies(suite: Suite, results: Sequence[JobResult]) -> tuple[str, ...]:
     """What the policies in the names of rows are, where any is named."""
     found: dict[str, list[dict[str, Any]]] = {}
     for result in results:
@@ -92,7 +95,16 @@ def _policies(results: Sequence[JobResult]) -> tuple[str, ...]:
             found.setdefault(policy_of(result), []).append(result.provenance.get("training") or {})
     if found.keys() <= {"paper"}:
         return ()
-    said = ["Rows that name no policy have the paper's, one deterministic network with its last weights."]
+    whose = (
+        ", the paper's only with the budget paper" if "paper" in {r.budget for r in results} else ", not the paper's"
+    )
+    said = [
+        "Rows that name no policy have the paper's: deterministic, trained by squared error; size, tokens, context and "
+        f"steps are the budget's{whose}."
+    ]
+    known = {result.method for result in results}
+    own_heads = [row.specification for row in suite.methods if row.own_head and row.specification in known]
+    said += [f"{display_name(method)} has its own actor." for method in own_heads]
     if own := found.pop("himatch", None):
         kinds = dict.fromkeys(f"head {facts.get('head')}" for facts in own)
         chosen = ", at the temperature that training episodes select" if any("temperature" in t for t in own) else ""
@@ -100,6 +112,21 @@ def _policies(results: Sequence[JobResult]) -> tuple[str, ...]:
     if found.keys() - {"paper"}:
         said.append("Other stochastic networks are from before himatch had a policy of its own.")
     return tuple(said)
+
+
+def _weights(results: Sequence[JobResult]) -> tuple[str, ...]:
+    """Which weights results have that record no policy: then the lowest validation loss was the default."""
+    methods = [(result.policy, result.method) for result in results if result.method is not None]
+    older = dict.fromkeys(method for policy, method in methods if policy is None)
+    if not older:
+        return ()
+    recorded = {policy for policy, _ in methods} - {None}
+    whose = (
+        "" if not recorded else " but (himatch)'s" if recorded == {"himatch"} else " of results that record no policy"
+    )
+    last = [display_name(method) for method in older if method.name in METHODS and not METHODS[method.name].validated]
+    said = f", of {', '.join(last)} the last" if last else ""
+    return (f"Weights{whose} are those of the lowest validation loss{said}.",)
 
 
 def effort(results: Sequence[JobResult]) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from himatch.divergences import Summary
+from himatch.divergences import Summary, summarize
 from himatch.reproduce.report.rows import RowKey, main_budget
 from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
 from himatch.reproduce.specification import Specification, display_name, qualified
@@ -84,3 +84,35 @@ def missing(gaps: Sequence[Gap]) -> str:
 def played(cell: Cell) -> str:
     """How much of the time was played, behind a distance; nothing where that was not measured."""
     return "" if cell.played is None else f", {cell.played:.0%} played"
+
+
+def among(found: Found, parts: Sequence[tuple[str, str]], words: str) -> Found:
+    """A row on those targets alone that have some words in their names; ``parts`` are what its column averages."""
+    jobs = {
+        task: replace(job, targets=[target for target in job.targets if words in target.name])
+        for task, job in found.row.jobs.items()
+    }
+    scores = [[target.w1 for target in jobs[task].targets if target.belongs_to(group)] for task, group in parts]
+    score = summarize(scores, [task for task, _ in parts])
+    return Found(replace(found.row, jobs=jobs), Cell(score), score)
+
+
+def unlike(ours: Found, other: Found) -> str:
+    """What else tells two rows of different policies apart: ``also other steps, tokens, weights``; or nothing."""
+    if ours.row.key is None or other.row.key is None or ours.row.key.policy == other.row.key.policy:
+        return ""
+    task = next(iter(ours.row.jobs))
+    mine, theirs = ours.row.jobs[task], other.row.jobs[task]
+    settings, others = (_settings(job.provenance) for job in (mine, theirs))
+    names = [name for name in settings if name in others and settings[name] != others[name]]
+    if (mine.policy is None) != (theirs.policy is None):  # results that record none have their lowest validation loss
+        names.append("weights")
+    said = f"also other {', '.join(names).replace('_', ' ')}" if names else ""
+    unknown = "" if (ours.cell.played is None) == (other.cell.played is None) else "time played known of one alone"
+    return "; ".join(filter(None, (said, unknown)))
+
+
+def _settings(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Of training, without what a policy is and what became of it."""
+    facts = provenance.get("training") or {}
+    return {name: facts[name] for name in facts if name not in ("head", "seconds", "temperature", "tried", "chosen_by")}

@@ -24,4 +24,5 @@ DT_X_BY_SIZE = tuple(
 )
 """DT-AE and DT-CPC, each alone, joint and frozen, and DT-E2E."""
 DT_X = tuple(family[-1] for family in DT_X_BY_SIZE)
-DT_AE = DT_X[0]
+DT_AE, DT_AE_FROZEN = DT_X[0], DT_X[2]
+BDT_20 = BDT_BY_SIZE[-1]

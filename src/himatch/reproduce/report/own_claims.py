@@ -18,8 +18,6 @@ GAUSSIAN = tuple(replace(row, policy="gaussian") for row in (CDT, DT, BC, META_B
 
 OWN: tuple[Judged, ...] = (
     Claim("synthetic: CDT beats BC (listed order)", "synthesized_smm", CDT, (BC,)),
-    Claim("xvel: CDT's average W₁ is no worse than the paper's", "xvel_match_main", CDT, against="paper"),
-    Claim("cheetah-vel: CDT's average W₁ is no worse than the paper's", "cheetah_vel_match_main", CDT, against="paper"),
     Claim(
         "synthetic: with planned conditioning CDT comes within 1.5 times the episode mixture (listed order)",
         "synthesized_smm",
@@ -31,14 +29,6 @@ OWN: tuple[Judged, ...] = (
     Claim("zvel: planned conditioning beats nominal (CDT)", "zvel_match_main", PLANNED, (CDT,)),
     Claim("shift, x-velocity: planned conditioning beats nominal (CDT)", "shift_xvel_match", PLANNED, (CDT,)),
     Claim("shift, reward: planned conditioning beats nominal (CDT)", "shift_reward_match_full", PLANNED, (CDT,)),
-    Claim(
-        "halfcheetah xvel: CDT with the fast preset comes within 10 % of what ten times its steps reach",
-        "xvel_match_main",
-        FAST,
-        (LONGER,),
-        factor=1.1,
-        column="halfcheetah/total",
-    ),
     TimeClaim("xvel: the fast preset trains CDT in at most 60 s a model", "xvel_match_main", FAST, 60.0),
     Claim(
         "halfcheetah xvel: with the paper budget CDT beats DT",
@@ -66,6 +56,19 @@ OWN: tuple[Judged, ...] = (
         "xvel_match_main",
         GAUSSIAN[0],
         GAUSSIAN[1:],
+    ),
+    # Other data, or a direction that one target decides: numbers without a verdict.
+    *(
+        Claim(f"{suite}: CDT's average W₁ beside the paper's", table, CDT, against="paper", informs=True)
+        for suite, table in (("xvel", "xvel_match_main"), ("cheetah-vel", "cheetah_vel_match_main"))
+    ),
+    Claim(
+        "halfcheetah xvel: CDT with ten times the steps of fast beside CDT with fast",
+        "xvel_match_main",
+        LONGER,
+        (FAST,),
+        column="halfcheetah/total",
+        informs=True,
     ),
     Claim(
         "halfcheetah xvel: CDT with the paper budget beside CDT with fast",

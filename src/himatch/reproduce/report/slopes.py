@@ -25,7 +25,7 @@ def slopes_of(table: ResultTable) -> ResultTable | None:
     """The table of slopes that goes with a table of shifted targets; nothing where no target was moved."""
     rows = []
     for row in table.methods:
-        cells = tuple(Cell(_slope(row.jobs, column)) for column in table.columns)
+        cells = tuple(Cell(slope_of(row.jobs, column)) for column in table.columns)
         if any(cell.ours is not None for cell in cells):
             rows.append(replace(row, cells=cells))
     if not rows:
@@ -34,19 +34,21 @@ def slopes_of(table: ResultTable) -> ResultTable | None:
     return ResultTable(table.suite, layout, table.columns, tuple(rows), CAPTION)
 
 
-def _slope(jobs: Mapping[str, JobResult], column: TableColumn) -> Summary | None:
-    parts = [_each(jobs[task].targets, group) for task, group in column.parts if task in jobs]
+def slope_of(jobs: Mapping[str, JobResult], column: TableColumn, outside: float = 1.0) -> Summary | None:
+    """The slope of a row in a column, of targets of which at most this share lies outside the training range."""
+    parts = [_each(jobs[task].targets, group, outside) for task, group in column.parts if task in jobs]
     if len(parts) < len(column.parts) or not all(parts):
         return None
     found = summarize([[slopes] for slopes in parts], range(len(parts)))  # episodes are drawn, those of each part apart
     return Summary(found.mean, count=found.count, mean_low=found.mean_low, mean_high=found.mean_high)
 
 
-def _each(targets: Sequence[TargetScore], group: str) -> list[float]:
+def _each(targets: Sequence[TargetScore], group: str, outside: float) -> list[float]:
     """The slope of every episode that was moved."""
     points: dict[int, list[tuple[float, float]]] = {}
     for target, episode in zip(targets, episodes(targets), strict=True):
-        if target.shift is not None and target.belongs_to(group) and "rollouts" in target.histograms:
+        counts = target.shift is not None and target.belongs_to(group) and target.outside <= outside
+        if target.shift is not None and counts and "rollouts" in target.histograms:
             edges, shares = (np.ravel(target.histograms[key]) for key in ("edges", "rollouts"))
             reached = float(shares @ (edges[1:] + edges[:-1]) / 2 / shares.sum())
             points.setdefault(episode.number, []).append((target.shift * float(edges[1] - edges[0]), reached))

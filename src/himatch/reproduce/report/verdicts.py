@@ -9,7 +9,7 @@ from typing import Literal
 from himatch.divergences import Difference, Summary
 from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.captions import data_used
-from himatch.reproduce.report.claimed import ClaimedRow, Found, Gap, find_row, missing, played
+from himatch.reproduce.report.claimed import ClaimedRow, Found, Gap, among, find_row, missing, played, unlike
 from himatch.reproduce.report.differences import Paired, Verdict, compare, decide, decide_level, pair, pair_with
 from himatch.reproduce.report.findings import Finding, Side, Source
 from himatch.reproduce.report.robustness import robustness, steady_averages
@@ -35,6 +35,8 @@ class Claim:
     """That the two are level instead: apart by at most this part of the other's."""
     informs: bool = False
     """Whether the numbers are shown without a verdict."""
+    among: str = ""
+    """Of targets that have this in their names alone."""
 
     def judge(self, tables: Mapping[str, ResultTable], budget: str) -> Finding:
         """The verdict on some tables."""
@@ -48,23 +50,30 @@ class Claim:
             return Finding(self.text, "not run", remark=f"suite {suites} missing")
         found = [find_row(tables[self._label(c)], c, budget, self.column) for c in (self.ours, *self.others)]
         gaps = [gap for gap in found if isinstance(gap, Gap)]
-        if gaps:
+        table, ours = tables[self.table], found[0]
+        if isinstance(ours, Gap):
             return Finding(self.text, "not run", remark=missing(gaps))
-        ours, *rivals = [cells for cells in found if isinstance(cells, Found)]
-        table = tables[self.table]
         column = next(column for column in table.columns if column.key == self.column)
         if self.against == "methods":
-            return self._against_rows(table, column, ours, rivals)
+            rows = [cells for cells in found if isinstance(cells, Found)]
+            mine, *rivals = [among(row, column.parts, self.among) for row in rows] if self.among else rows
+            return self._against_rows(table, column, mine, rivals, missing(gaps) if gaps else "")
         return self._against_given(table, column, ours)
 
     def _label(self, claimed: ClaimedRow) -> str:
         return claimed.table or self.table
 
-    def _against_rows(self, table: ResultTable, column: TableColumn, ours: Found, rivals: list[Found]) -> Finding:
+    def _against_rows(
+        self, table: ResultTable, column: TableColumn, ours: Found, rivals: list[Found], lacking: str
+    ) -> Finding:
+        """Where rivals are ``lacking``, one that is complete and not above ours decides all the same."""
         paired = [pair(column.parts, ours.row.jobs, rival.row.jobs, self.factor) for rival in rivals]
         pairs = [(rival, both) for rival, both in zip(rivals, paired, strict=True) if both is not None]
+        plain = self.factor == 1 and self.level is None and not self.informs
         if len(pairs) < len(rivals):
-            return Finding(self.text, "not run", remark="not on the same targets")
+            lacking = "; ".join(filter(None, (lacking, "not on the same targets")))
+        if lacking and not (plain and any(both.difference.mean >= 0 for _, both in pairs)):
+            return Finding(self.text, "not run", remark=lacking)
         rival, both = _deciding(pairs)
         less, margin = both.difference, None if self.level is None else self.level * rival.score.mean
         verdict, remark = decide(less, at_most=self.factor != 1) if margin is None else decide_level(less, margin)
@@ -77,9 +86,9 @@ class Claim:
         if self.informs:
             ratio = f"{wording.TIMES}{ours.score.mean / rival.score.mean:.2f}"
             return Finding(self.text, "information", *sides, ratio, apart, robustness=robust)
-        plain = self.factor == 1 and margin is None
         middle = _middle(ours.score, rival.score, table) if plain else ""
-        remarks = (remark, middle, _slopes(table, column, ours, rival))
+        partly = f"of those run; {lacking}" if lacking else ""
+        remarks = (partly, remark, middle, _slopes(table, column, ours, rival), unlike(ours, rival))
         return Finding(self.text, verdict, *sides, "; ".join(filter(None, remarks)), apart, robustness=robust)
 
     def _against_given(self, table: ResultTable, column: TableColumn, ours: Found) -> Finding:
@@ -94,6 +103,8 @@ class Claim:
             (lambda _: factor * fixed) if self.against == "paper" else (lambda t: factor * (t.reference or 0.0)),
         )
         robust = robustness(both, lambda mean: mean <= 0)
+        if self.informs:
+            verdict, remark = "information", f"{wording.TIMES}{ours.score.mean / other.mean:.2f}"
         return Finding(self.text, verdict, *self._sides(table, ours, name, other), remark, robustness=robust)
 
     def _is_right(self, mean: float, margin: float | None) -> bool:
