@@ -14,6 +14,7 @@ from himatch.interchange.card import command
 from himatch.interchange.choice import Choice, choose_seed
 from himatch.policy import Policy, load
 from himatch.rehearsal.temperature import Progress, part_of
+from himatch.rollout import objection
 from himatch.runs.folder import RunFolder
 from himatch.runs.references import thin_references
 from himatch.targets import EpisodeReference
@@ -36,7 +37,7 @@ def bundle(
 
     Of several seeds it is the one that matches training episodes best, unless it is named. Weights become half
     precision, ``kept`` of the training episodes stay as the reference for planned conditioning, held-out episodes and
-    the state of training do not.
+    the state of training do not. A policy that can be rehearsed brings its repertoire along.
     """
     policy = load(run)
     if seed is not None and seed not in policy.seeds:
@@ -80,4 +81,6 @@ def bundle(
         found = load(partial).evaluate(targets, episodes=episodes, feature=feature, progress=part).as_json()
         found["provenance"]["run"] = target.name
         write_sealed(folder.evaluation, found)
+        if objection("rehearsed", policy.statistic, policy.method) is None:
+            load(partial).rehearse(keep=True)
     return load(target)

@@ -29,6 +29,7 @@ EPISODES = 2  # of every candidate in a round
 ROUNDS = 6
 FINALISTS, FINAL_EPISODES = 3, 8
 CHECKED = 16  # episodes of the winner, from which its promise is made
+LAST_ROUNDS = 1.5  # what the comparison at the end and the check take, in rounds
 PAYS = 0.02  # of the best score: a search ends when two rounds bring less
 NEAREST = 6  # entries that a search begins with
 FIRST_STARTS = 1_000  # of initial states, after those of the repertoire
@@ -72,8 +73,8 @@ def search(
 ) -> list[Found]:
     """Programs for some targets, searched for together; ``starts[n][k]`` are more of them to begin with.
 
-    ``seconds`` bounds the rounds; the comparison at the end takes about as long as a round. ``episodes`` is how many
-    rollouts the promise is for.
+    ``seconds`` bounds all of it, but for one round and the comparison at the end. ``episodes`` is how many rollouts the
+    promise is for.
     """
     began = time.perf_counter()
     judges = [Judge(target, stage.reference) for target in targets]
@@ -97,7 +98,7 @@ def search(
         _round(stage, hunts, FIRST_STARTS + turn * EPISODES, step)
         rounds, done = turn + 1, (turn + 1) * horizon
         spent = time.perf_counter() - began
-        late = seconds is not None and spent * (turn + 2) / (turn + 1) > seconds
+        late = seconds is not None and spent * (1.0 + (1.0 + LAST_ROUNDS) / rounds) > seconds
         if late or all(hunt.settled for row in hunts for hunt in row):
             break
         for row in hunts:
