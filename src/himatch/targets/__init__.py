@@ -1,7 +1,8 @@
 """Targets: what a rollout must match, however a person wants to say it."""
 
 from himatch.targets.distribution import Component, Distribution
-from himatch.targets.expression import parse_target, read_histogram, read_samples
+from himatch.targets.expression import parse_target
+from himatch.targets.files import read_histogram, read_samples
 from himatch.targets.like import TargetLike, as_target, demo
 from himatch.targets.reference import EpisodeReference, Mixture, Nearest, Support
 from himatch.targets.target import (
