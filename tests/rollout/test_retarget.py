@@ -68,10 +68,10 @@ def test_planning_does_not_hold_up_the_loop(
     controller, undisturbed = (policy.controller(data[0], conditioning="planned") for _ in range(2))
     begun, may_end, schedule = threading.Event(), threading.Event(), EpisodeReference.schedule
 
-    def slowly(self: EpisodeReference, target: Target, steps: int) -> list[tuple[int, float]]:
+    def slowly(self: EpisodeReference, target: Target, *steps: int) -> list[tuple[int, float]]:
         begun.set()
         assert may_end.wait(WAIT)
-        return schedule(self, target, steps)
+        return schedule(self, target, *steps)
 
     monkeypatch.setattr(EpisodeReference, "schedule", slowly)
 

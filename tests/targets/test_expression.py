@@ -42,7 +42,7 @@ def test_returns_and_goals_parse(values: list[float]) -> None:
     assert hm.parse_target(f"goal({text})") == Goal(tuple(values))
 
 
-@given(st.text(alphabet="normaluifpt()+*,.0123456789-e 'x", max_size=40))
+@given(st.text(alphabet="normaluifpthe()+*,.0123456789-e 'x", max_size=40))
 def test_nonsense_gives_an_error_that_points_into_the_text(text: str) -> None:
     found: HimatchError | None = None
     try:
@@ -86,6 +86,23 @@ def test_nonsense_gives_an_error_that_points_into_the_text(text: str) -> None:
         ("return(1, 1e999)", 10, "too large"),
         ("(" * 60 + "normal(1,1)" + ")" * 60, 40, "too many brackets"),
         ("__import__('os')", 0, "unknown target"),
+        ("normal(1,1) for", 15, r"expected a number \(how many steps\)"),
+        ("normal(1,1) for then normal(2,1)", 16, "expected a number"),
+        ("normal(1,1) for 0 then normal(2,1)", 16, "a whole number of steps, one or more"),
+        ("normal(1,1) for 2.5 then normal(2,1)", 16, "a whole number of steps"),
+        ("normal(1,1) for -3", 16, "a whole number of steps"),
+        ("normal(1,1) for 1e999", 16, "too large"),
+        ("normal(1,1) for 5 then", 22, "expected a target"),
+        ("normal(1,1) for 5 then for 5", 23, "unknown target 'for'"),
+        ("normal(1,1) then normal(2,1)", 12, "say for how many steps"),
+        ("normal(1,1) for 5 then normal(2,1) then point(1)", 35, "say for how many steps"),
+        ("normal(1,1) for 5 normal(2,1)", 18, "expected the end"),
+        ("normal(1,1) forth 5", 12, "expected the end"),
+        ("point(1) for 5 then return(3)", 20, r"return\(3\) is of a whole episode"),
+        ("shift(point(1) for 5 then goal(2) for 3, 1)", 26, "of a whole episode"),
+        ("0.5*point(1) + 0.5*(point(2) for 3)", 19, "cannot be part of a mixture"),
+        ("shuffled(point(2) for 3)", 9, "only drawn"),
+        ("patch(point(2) for 3 then point(1), point(3), 0)", 46, "cannot take over at step 0"),
     ],
 )
 def test_mistakes_are_pointed_at(text: str, position: int, message: str) -> None:

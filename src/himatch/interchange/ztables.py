@@ -35,6 +35,8 @@ def z_file(path: str | Path) -> Path:
 def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts) -> Tables:
     """Arrays of every target: ``nominal-0``, ``planned-0``, ``total-0``, ``whole-0`` and so on; and ``about``, in JSON.
 
+    One in which several follow one another has ``borders-0``, the steps where they do, and ``before-0``, the totals up
+    to these.
     ``policy`` holds one seed. A target that the training data does not cover is noted. A conditioning that the policy
     would ignore is left out, and so is ``planned`` where a target is no distribution.
     """
@@ -56,6 +58,9 @@ def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts) -> Table
             whole = make_conditioner("remaining", policy.run, policy.agent, [target], np.zeros((1, 1), np.int64))
             assert isinstance(whole, Remaining)
             tables |= {f"total-{number}": whole.totals[0, 0], f"whole-{number}": whole.whole[0, 0]}
+            if borders := whole.borders[0]:
+                steps, before = zip(*borders, strict=True)
+                tables |= {f"borders-{number}": np.array(steps), f"before-{number}": np.stack(before)}
     if objection("planned", policy.statistic, policy.method) is None:
         try:
             plans = {f"planned-{i}": _table(policy, "planned", target) for i, target in enumerate(targets)}
@@ -66,7 +71,7 @@ def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts) -> Table
     port = policy.agent.port(policy.statistic)
     about = {
         **facts,
-        "z_format": FORMAT,
+        "z_format": FORMAT if any(name.startswith("borders-") for name in tables) else 1,
         "targets": [target.name for target in targets],
         "lengths": [_length(policy, target) for target in targets],
         "conditionings": kept,

@@ -5,6 +5,7 @@ from himatch.targets.expression import parse_target
 from himatch.targets.files import read_histogram, read_samples
 from himatch.targets.like import TargetLike, as_target, demo
 from himatch.targets.reference import EpisodeReference, Mixture, Nearest, Support
+from himatch.targets.sequence import Lasting, Successive
 from himatch.targets.target import (
     Demonstration,
     Drawn,
@@ -27,12 +28,14 @@ __all__ = [
     "EpisodeReference",
     "Frame",
     "Goal",
+    "Lasting",
     "Mixture",
     "Nearest",
     "Patched",
     "Return",
     "Samples",
     "Shifted",
+    "Successive",
     "Support",
     "Synthetic",
     "Target",

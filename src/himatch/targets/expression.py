@@ -2,9 +2,10 @@
 
 Grammar::
 
+    sequence   := { expression "for" steps "then" } expression [ "for" steps ]
     expression := term { "+" term }
     term       := [ number "*" ] atom
-    atom       := "(" expression ")" | name "(" argument { "," argument } ")"
+    atom       := "(" sequence ")" | name "(" argument { "," argument } ")"
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from himatch.data.facts import Facts
 from himatch.errors import ExpressionError, HimatchError, TargetError
 from himatch.targets.distribution import Component, Distribution, Shape, number
 from himatch.targets.files import fault_of, find_episode, read_demonstrations, read_histogram, read_samples
+from himatch.targets.sequence import Lasting, Successive
 from himatch.targets.target import Demonstration, Goal, Patched, Return, Shifted, Synthetic, Target
-from himatch.tasks import Task
+from himatch.tasks import Task, get_task
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_FOR, _THEN = re.compile(r"for\b"), re.compile(r"then\b")
 _DEEPEST = 40
 
 Content = TypeVar("Content")
@@ -52,10 +55,10 @@ def parse_target(
     ``held_out`` is used to look up ``heldout(EPISODE)`` of a run.
     """
     parser = _Parser(text, task, held_out, columns, facts or Facts())
-    target = _as_target(parser.expression())
+    target = _as_target(parser.sequence())
     parser.skip_space()
     if parser.position < len(text):
-        raise parser.error("expected the end of the target or a +")
+        raise parser.error("expected the end of the target, a + or for")
     return target
 
 
@@ -164,6 +167,50 @@ class _Parser:
 
     # -- grammar ------------------------------------------------------------------------------------------------
 
+    def sequence(self) -> Item:
+        outer, self.arguments = self.arguments, []
+        parts: list[Item] = []
+        begins: list[int] = []
+        left = None if self.task is None else get_task(self.task).horizon
+        going_on = True
+        while going_on:
+            self.skip_space()
+            begins.append(self.position)
+            if left == 0:
+                raise self.error("nothing is left of the horizon for this part")
+            item = self.expression()
+            lasts = self.read(_FOR) is not None
+            if lasts:
+                item, left = self.lasting(item, begins[-1], left)
+            parts.append(item)
+            self.skip_space()
+            end = self.position
+            going_on = self.read(_THEN) is not None
+            if going_on and not lasts:
+                raise self.error("say for how many steps the part before lasts: EXPR for 500 then EXPR", end)
+        self.arguments = outer
+        if len(parts) == 1:
+            return parts[0]
+        return self.made(lambda: Successive(tuple(map(_as_target, parts))), begins)
+
+    def lasting(self, item: Item, begin: int, left: int | None) -> tuple[Item, int | None]:
+        """What is to last for the steps that follow, and what they leave of the horizon, where that is known."""
+        steps = self.number("how many steps")
+        place = self.arguments[-1]
+        if steps != int(steps) or steps < 1:
+            raise self.error("a target lasts a whole number of steps, one or more", place)
+        if left is not None and steps > left:
+            raise self.error(f"{number(steps)} steps go beyond the horizon, of which {left} are left", place)
+        lasting = self.made(lambda: Lasting(_as_target(item), int(steps)), [begin, place])
+        return lasting, None if left is None else left - int(steps)
+
+    def made(self, make: Callable[[], Target], places: Sequence[int]) -> Target:
+        """A target of parts that begin at these places; one that is wrong in itself is pointed at."""
+        try:
+            return make()
+        except TargetError as reason:
+            raise self.error(str(reason), places[reason.argument or 0]) from reason
+
     def expression(self) -> Item:
         self.depth += 1
         if self.depth > _DEEPEST:
@@ -208,7 +255,7 @@ class _Parser:
 
     def atom(self) -> Item:
         if self.accept("("):
-            item = self.expression()
+            item = self.sequence()
             self.expect(")", "to close the bracket")
             return item
         start = self.position
@@ -246,7 +293,7 @@ class _Parser:
 
     def inner(self) -> Target:
         self.argument()
-        return _as_target(self.expression())
+        return _as_target(self.sequence())
 
     def shift(self) -> Target:
         inner = self.inner()

@@ -64,6 +64,10 @@ class Target(ABC):
         """Whether the order of its values means something: an episode's does, that of a distribution's draws not."""
         return False
 
+    def stretches(self, frame: Frame) -> tuple[Target, ...]:
+        """The targets that follow one another in it, whatever the horizon of the frame: most are only one."""
+        return (self,)
+
     def _row(self, numbers: tuple[float, ...], frame: Frame) -> Float[Array, " d"]:
         if len(numbers) != frame.bins.dimensions:
             raise TargetError(
@@ -314,6 +318,10 @@ class Shifted(Target):
     def in_time(self) -> bool:
         """Where the inner target is."""
         return self.inner.in_time
+
+    def stretches(self, frame: Frame) -> tuple[Target, ...]:
+        """Moved as well."""
+        return tuple(Shifted(part, self.bins) for part in self.inner.stretches(frame))
 
 
 @dataclass(frozen=True, eq=False)
