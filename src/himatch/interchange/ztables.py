@@ -17,7 +17,7 @@ from himatch.errors import TargetError
 from himatch.interchange.facts import Facts
 from himatch.policy import Policy
 from himatch.rollout import Conditioning, make_conditioner, objection
-from himatch.rollout.checks import check_target, note_outside
+from himatch.rollout.checks import check_target, note_bounds, note_outside
 from himatch.rollout.conditioners import Remaining
 from himatch.targets import Target, TargetLike
 from himatch.types import Trajectory
@@ -44,6 +44,7 @@ def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts) -> Table
     targets = [policy.target(one) for one in several]
     for target in targets:
         check_target(policy.run, policy.agent.dims, target)
+        note_bounds(target)
         if policy.statistic.matched is not None:
             note_outside(target, None, policy.reference())
     tables: Tables = {}

@@ -1,5 +1,7 @@
 """Targets: what a rollout must match, however a person wants to say it."""
 
+from himatch.targets.bound import Bound
+from himatch.targets.conditions import Bounded, OfFeatures
 from himatch.targets.distribution import Component, Distribution
 from himatch.targets.expression import parse_target
 from himatch.targets.files import read_histogram, read_samples
@@ -21,6 +23,8 @@ from himatch.targets.target import (
 )
 
 __all__ = [
+    "Bound",
+    "Bounded",
     "Component",
     "Demonstration",
     "Distribution",
@@ -31,6 +35,7 @@ __all__ = [
     "Lasting",
     "Mixture",
     "Nearest",
+    "OfFeatures",
     "Patched",
     "Return",
     "Samples",

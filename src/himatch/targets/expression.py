@@ -2,6 +2,8 @@
 
 Grammar::
 
+    target     := condition { "&" condition }
+    condition  := [ feature "~" ] sequence | feature sign number | number sign feature [ sign number ]
     sequence   := { expression "for" steps "then" } expression [ "for" steps ]
     expression := term { "+" term }
     term       := [ number "*" ] atom
@@ -19,6 +21,9 @@ import numpy as np
 
 from himatch.data.facts import Facts
 from himatch.errors import ExpressionError, HimatchError, TargetError
+from himatch.statistics.features import resolve_feature
+from himatch.targets.bound import FEATURE, Bound
+from himatch.targets.conditions import Bounded, OfFeatures
 from himatch.targets.distribution import Component, Distribution, Shape, number
 from himatch.targets.files import fault_of, find_episode, read_demonstrations, read_histogram, read_samples
 from himatch.targets.sequence import Lasting, Successive
@@ -27,7 +32,9 @@ from himatch.tasks import Task, get_task
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_SIGN, _CONDITION = re.compile(r"[<>]=?"), re.compile(r"[~<>=]")
 _FOR, _THEN = re.compile(r"for\b"), re.compile(r"then\b")
+_FEATURE = re.compile(rf"{FEATURE.pattern}|'[^']+'|\"[^\"]+\"")
 _DEEPEST = 40
 
 Content = TypeVar("Content")
@@ -54,12 +61,7 @@ def parse_target(
     so, ``columns``, in this order; files in other units than its ``facts`` say are refused, and another rate is noted.
     ``held_out`` is used to look up ``heldout(EPISODE)`` of a run.
     """
-    parser = _Parser(text, task, held_out, columns, facts or Facts())
-    target = _as_target(parser.sequence())
-    parser.skip_space()
-    if parser.position < len(text):
-        raise parser.error("expected the end of the target, a + or for")
-    return target
+    return _Parser(text, task, held_out, columns, facts or Facts()).conditions()
 
 
 Item = Target | Distribution
@@ -67,6 +69,17 @@ Item = Target | Distribution
 
 def _as_target(item: Item) -> Target:
     return Synthetic((item,)) if isinstance(item, Distribution) else item
+
+
+def _bound(feature: str, ends: list[tuple[str, float, bool]]) -> Bound:
+    """The bound of these signs, as they stand after the feature, and numbers."""
+    low, high, is_open = -np.inf, np.inf, [True, True]
+    for sign, value, outside in ends:
+        if sign == ">":
+            low, is_open[0] = value, outside
+        else:
+            high, is_open[1] = value, outside
+    return Bound(feature, low, high, (is_open[0], is_open[1]))
 
 
 class _Parser:
@@ -167,6 +180,89 @@ class _Parser:
 
     # -- grammar ------------------------------------------------------------------------------------------------
 
+    def conditions(self) -> Target:
+        """Everything: targets of features by name, or of all of them without any, and bounds."""
+        named: list[tuple[str, Target]] = []
+        places: list[int] = []
+        targets_at: list[int] = []
+        bounds: list[Bound] = []
+        plain: Target | None = None
+        while not places or self.accept("&"):
+            self.skip_space()
+            places.append(self.position)
+            if self.followed_by(_NUMBER, _SIGN):
+                bounds.append(self.within())
+            elif self.followed_by(_FEATURE, _CONDITION):
+                feature = self.feature()
+                if not self.accept("~"):
+                    bounds.append(self.bound(feature))
+                    continue
+                if plain is not None:
+                    raise self.error("the target before has no feature; name it too: NAME ~ EXPR", places[-1])
+                targets_at.append(places[-1])
+                named.append((feature, _as_target(self.sequence())))
+            elif named or plain is not None:
+                raise self.error("say which feature this is for: NAME ~ EXPR, or NAME > 1")
+            else:
+                plain = _as_target(self.sequence())
+        self.skip_space()
+        if self.position < len(self.text):
+            raise self.error("expected the end of the target, a +, for or &")
+        target = self.made(lambda: OfFeatures(tuple(named)), targets_at) if named else plain
+        if target is None:
+            raise self.error("bounds are only scored; give what is to be matched too: NAME ~ EXPR", places[0])
+        return Bounded(target, tuple(bounds)) if bounds else target
+
+    def followed_by(self, first: re.Pattern[str], second: re.Pattern[str]) -> bool:
+        """Whether one and then the other stand next; nothing is read."""
+        start = self.position
+        found = self.read(first) is not None and self.read(second) is not None
+        self.position = start
+        return found
+
+    def feature(self) -> str:
+        """The name of a feature, of the task where one is known."""
+        start = self.position
+        found = self.read(_FEATURE)
+        if found is None:
+            raise self.error("expected the name of a feature")
+        name = found.strip("'\"")
+        if self.task is not None:
+            try:
+                resolve_feature(name, self.task)
+            except HimatchError as reason:
+                raise self.error(str(reason), start) from reason
+        return name
+
+    def sign(self) -> tuple[str, bool]:
+        """``<`` or ``>``, and whether the end lies outside."""
+        found = self.read(_SIGN)
+        if found is None:
+            raise self.error("a bound has one of < <= > >=; a single value is NAME ~ point(3)")
+        return found[0], len(found) == 1
+
+    def bound(self, feature: str) -> Bound:
+        """What follows the name of a feature."""
+        sign, is_open = self.sign()
+        value = self.number("a bound")
+        return _bound(feature, [(sign, value, is_open)])
+
+    def within(self) -> Bound:
+        """A number, the name of a feature, and often a second number."""
+        start = self.position
+        value = self.number("a bound")
+        sign, is_open = self.sign()
+        self.skip_space()
+        feature = self.feature()
+        self.skip_space()
+        ends, place = [("<" if sign == ">" else ">", value, is_open)], self.position
+        if self.followed_by(_SIGN, _NUMBER):
+            other, other_is_open = self.sign()
+            if other != sign:
+                raise self.error(f"both signs of a range point the same way: 1 {sign} NAME {sign} 2", place)
+            ends.append((sign, self.number("a bound"), other_is_open))
+        return self.made(lambda: _bound(feature, ends), [start])
+
     def sequence(self) -> Item:
         outer, self.arguments = self.arguments, []
         parts: list[Item] = []
@@ -204,8 +300,8 @@ class _Parser:
         lasting = self.made(lambda: Lasting(_as_target(item), int(steps)), [begin, place])
         return lasting, None if left is None else left - int(steps)
 
-    def made(self, make: Callable[[], Target], places: Sequence[int]) -> Target:
-        """A target of parts that begin at these places; one that is wrong in itself is pointed at."""
+    def made(self, make: Callable[[], Content], places: Sequence[int]) -> Content:
+        """What has parts that begin at these places; one that is wrong in itself is pointed at."""
         try:
             return make()
         except TargetError as reason:
