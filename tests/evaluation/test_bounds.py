@@ -58,7 +58,7 @@ def test_a_bound_that_never_holds_is_held_none_of_the_time() -> None:
     np.testing.assert_array_equal(score.held_per_seed, [0, 0])
     np.testing.assert_allclose(score.violation_per_seed, [3.0, 3.25])
     assert (score.held, score.violation) == (0.0, 3.125)
-    assert str(score) == "height > 4 held 0%, mean violation 3.12"
+    assert str(score) == "height > 4 held 0% of the time, mean violation 3.12"
 
 
 def test_shares_are_of_the_played_time() -> None:
@@ -149,8 +149,8 @@ def test_on_the_command_line(joint: Policy, run: Run, tmp_path: Path) -> None:
     code, out, _ = run("match", joint.folder, "--target", target, "--episodes", 1)
     assert code == 0
     said = " ".join(out.split())
-    assert "obs[3] < -100 held 0%, mean violation 1" in said
-    assert "height > 0 held 100%, mean violation 0 " in said
+    assert "obs[3] < -100 held 0% of the time, mean violation 1" in said
+    assert "height > 0 held 100% of the time, mean violation 0 " in said
     assert said.index("W1") < said.index("held 0%") < said.index("sum of rewards")
     (tmp_path / "mine.txt").write_text(f"mine | {target}\n")
     code, out, _ = run(

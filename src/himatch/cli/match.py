@@ -119,7 +119,7 @@ class Match:
                     f"{what} {name} {reached.mean():.4g} ± {reached.std():.3g}, target {result.wanted[d]:.4g}"
                 )
         for bound in result.bounds:
-            console.print(f"{bound} (of the time played; in units of the feature)", markup=False)
+            console.print(str(bound), markup=False)
         lengths = result.lengths
         console.print(
             f"sum of rewards {result.returns.mean():.1f} ± {result.returns.std():.1f}   length {lengths.mean():.0f}   "

@@ -58,7 +58,7 @@ class BoundScore:
         return float(self.violation_per_seed.mean())
 
     def __str__(self) -> str:
-        return f"{self.bound} held {share(self.held)}, mean violation {self.violation:.3g}"
+        return f"{self.bound} held {share(self.held)} of the time, mean violation {self.violation:.3g}"
 
     def as_json(self) -> dict[str, Any]:
         """In built-in types."""
