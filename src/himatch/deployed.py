@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FORMAT = 1  # of the .z.npz
+FORMAT = 2  # of the .z.npz; 1 where no target is several that follow one another
 
 
 class ExportedTargets:
@@ -23,9 +23,9 @@ class ExportedTargets:
 
     It serves one robot, for it counts what that robot achieved; ``another()`` serves one more.
 
-    ``conditioning`` is that of the controller: ``nominal``, ``remaining`` or ``planned``. Under ``remaining`` every
-    step has to be counted: ``achieved(observation, action, reward)`` after it. ``noise`` is the seed of what a
-    stochastic policy samples its actions by.
+    ``conditioning`` is that of the controller: ``nominal``, ``remaining``, ``planned`` or ``rehearsed``. Under
+    ``remaining`` every step has to be counted: ``achieved(observation, action, reward)`` after it. ``noise`` is the
+    seed of what a stochastic policy samples its actions by.
     """
 
     def __init__(self, path: str | Path, target: int | str = 0, conditioning: str = "nominal", noise: int = 0) -> None:
@@ -39,6 +39,7 @@ class ExportedTargets:
             raise ValueError(f"{path} holds {', '.join(known)} conditioning, not {conditioning!r}")
         self.conditioning = conditioning
         self._done: NDArray[np.float64] | float = 0.0
+        self._excess: NDArray[np.float64] | float = 0.0  # of it, over what lay before the present of several targets
         self._steps = 0
         self._noise_width = next((port["shape"][0] for port in about["inputs"] if port["name"] == "noise"), 0)
         self._seeds = np.random.SeedSequence(noise)
@@ -64,9 +65,17 @@ class ExportedTargets:
         In names, spaces and how numbers are written make no difference: ``normal(1.0, 0.05)`` is ``normal(1,0.05)``.
         """
         number = self._number(target)
-        self._table = self._arrays.get(f"{'planned' if self.conditioning == 'planned' else 'nominal'}-{number}")
+        self._table = self._arrays.get(
+            f"{'nominal' if self.conditioning == 'remaining' else self.conditioning}-{number}"
+        )
         self._total, self._whole = self._arrays.get(f"total-{number}"), self._arrays.get(f"whole-{number}")
         self._length = self.about["lengths"][number]
+        tables = (self._arrays.get(f"{name}-{number}", ()) for name in ("borders", "before"))
+        self._borders = list(zip(*tables, strict=True))
+        self._excess = 0.0
+        for step, before in self._borders:
+            if self._steps >= step:
+                self._excess = self._done - before
 
     def _number(self, target: int | str) -> int:
         if isinstance(target, str):
@@ -81,7 +90,7 @@ class ExportedTargets:
 
     def reset(self) -> None:
         """Begin an episode: nothing is achieved yet; noise goes on, so that no two episodes have the same."""
-        self._done, self._steps = 0.0, 0
+        self._done, self._excess, self._steps = 0.0, 0.0, 0
 
     def inputs(self, step: int) -> dict[str, NDArray[np.float32]]:
         """The model's ``z`` of this step, ``(k,)``, or its ``target_states``, ``(S, obs)``; neither for ``bc``.
@@ -116,6 +125,9 @@ class ExportedTargets:
         values = self._feature(observation, action, reward) if phi is None else _row(phi, self._feature_width, "phi")
         self._done = self._done + _contribution(values.astype(np.float32), self._aggregator)
         self._steps += 1
+        for step, before in self._borders:
+            if self._steps == step:
+                self._excess = self._done - before
 
     # -- remaining: what of the target's total was not achieved yet ------------------------------------------------
 
@@ -135,7 +147,7 @@ class ExportedTargets:
     def _remaining(self) -> NDArray[np.float32]:
         assert self._total is not None
         assert self._whole is not None
-        rest = _of_total(self._total - self._done, self._length - self._steps, self._aggregator)
+        rest = _of_total(self._total - (self._done - self._excess), self._length - self._steps, self._aggregator)
         return np.where(np.isnan(rest), self._whole, rest).astype(np.float32)
 
     def _feature(
@@ -174,8 +186,8 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         form = about["z_format"]
     except Exception:  # of zipfile, zlib, json or NumPy: which one says nothing to a reader
         raise ValueError(damaged) from None
-    if form != FORMAT:
-        raise ValueError(f"{path} has format {form}, this program reads {FORMAT}; export it again")
+    if form not in range(1, FORMAT + 1):
+        raise ValueError(f"{path} has format {form}, this program reads up to {FORMAT}; export it again")
     try:
         wanted = {f"{table}-{i}" for table in _tables_of(about) for i in range(len(about["lengths"]))}
         whole = len(about["targets"]) == len(about["lengths"]) and wanted <= arrays.keys()
@@ -189,10 +201,10 @@ def _read(path: str | Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def _tables_of(about: dict[str, Any]) -> list[str]:
     """Names of the tables that every target has."""
-    tables = {"nominal": ["nominal"], "remaining": ["total", "whole"], "planned": ["planned"]}
     if about["conditioned_by"] is None:
         return []
-    return [table for conditioning in about["conditionings"] for table in tables[conditioning]]
+    tables = {"remaining": ["total", "whole"]}
+    return [table for conditioning in about["conditionings"] for table in tables.get(conditioning, [conditioning])]
 
 
 def _row(values: ArrayLike, width: int, what: str) -> NDArray[np.float64]:

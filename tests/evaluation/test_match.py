@@ -229,6 +229,18 @@ def made(target: hm.Target, rollouts: list[np.ndarray], steps: int = 2) -> hm.Ma
     )
 
 
+@pytest.mark.parametrize("conditioning", ["nominal", "remaining", "planned"])
+def test_targets_that_follow_one_another_are_matched(conditioning: str, policy: Policy, tmp_path: Path) -> None:
+    target = "normal(0.3,0.2) for 6 then normal(-0.2,0.1) for 5"
+    result = policy.match(target, episodes=2, conditioning=conditioning)  # type: ignore[arg-type]
+    assert result.target.name == target
+    assert result.steps == 11 >= result.lengths.max()
+    expected = wasserstein_distance(result.pooled(0)[:, 0], result.target.values(result.frame)[:, 0])
+    assert result.w1_per_seed[0] == pytest.approx(expected, abs=1e-6)
+    assert result.picture.course.target is not None  # the grey line of a target in time
+    assert result.plot(tmp_path / "match.png").stat().st_size > 1000
+
+
 # -- many at once -----------------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,10 @@ def test_bad_input_is_said_in_one_line(policy: Policy, data: hm.TrajectoryDatase
         (lambda: imitator.controller("normal(0,1)"), "imitates demonstrations"),
         (lambda: dt.match("return(10)", conditioning="planned"), "lays out histograms"),
         (lambda: policy.match("return(3)", conditioning="planned"), "not a distribution"),
-        (lambda: policy.match("normal(0,1)", conditioning="shut"), "nominal, remaining, planned, got 'shut'"),
+        (
+            lambda: policy.match("normal(0,1)", conditioning="shut"),
+            "nominal, remaining, planned, rehearsed, got 'shut'",
+        ),
         (lambda: policy.match("normal(0,1)", episodes=0), "at least one episode"),
         (lambda: policy.match("normal(0,1)", seed=-1), "must be 0 or more, got -1"),
         (lambda: policy.match("normal(0,1)", episodes=1.5), "episodes must be a whole number, got 1.5"),  # type: ignore[arg-type]

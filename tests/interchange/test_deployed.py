@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from document_blocks import blocks
+from known_programs import know_programs
 from random_episodes import episode
 from untrained import untrained
 
@@ -105,9 +106,9 @@ def check(policy: Policy, target: Any, conditionings: tuple[str, ...], data: hm.
         (hm.CDT("x_velocity", bins=7), "normal(0.5,0.3)", CONDITIONINGS, True),
         (hm.CDT("x_velocity", bins=7, z="counts"), None, CONDITIONINGS, False),
         (hm.CDT("x_velocity,act[1]", bins=5), None, CONDITIONINGS, False),
-        (hm.DT(), "return(40)", ("nominal", "remaining"), False),
-        (hm.MomentsDT("x_velocity", order=4), None, ("nominal", "remaining"), False),
-        (hm.GoalDT("obs[3]"), None, ("nominal", "remaining"), False),
+        (hm.DT(), "return(40)", ("nominal", "remaining", "rehearsed"), False),
+        (hm.MomentsDT("x_velocity", order=4), None, ("nominal", "remaining", "rehearsed"), False),
+        (hm.GoalDT("obs[3]"), None, ("nominal", "remaining", "rehearsed"), False),
         (hm.BDT(m=2, target_window=4, look_ahead=3), None, ("nominal",), True),
         (hm.BDT(m=2, codes="pseudocode"), None, ("nominal",), False),
         (hm.MetaBC(m=2, encoder=(8,)), None, ("nominal",), False),
@@ -126,6 +127,8 @@ def test_the_loop_of_the_docs_acts_as_the_controller(
 ) -> None:
     policy = untrained(method, data, tmp_path, layers=1)
     wanted = data[5][:20] if target is None else target
+    if "rehearsed" in conditionings:
+        know_programs(policy, [data[0], wanted])
     if traced:
         hm.export_onnx(policy, tmp_path / "policy.onnx", targets=[data[0], wanted])
     else:
@@ -195,6 +198,30 @@ def test_a_target_in_mid_episode_and_by_name(data: hm.TrajectoryDataset, tmp_pat
     np.testing.assert_array_equal(targets.inputs(0)["z"], ExportedTargets(tmp_path / "z.npz").inputs(0)["z"])
 
 
+@pytest.mark.parametrize("conditioning", CONDITIONINGS)
+def test_targets_that_follow_one_another(conditioning: str, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    policy = untrained(hm.CDT("x_velocity", bins=7), data, tmp_path)
+    texts = ["normal(0.5,0.3) for 3 then point(1) for 3 then point(-1)", "point(1) for 2 then normal(0.5,0.3)"]
+    know_programs(policy, texts)
+    np.savez(tmp_path / "z.npz", **z_tables(policy, texts, facts(policy)))
+    targets = ExportedTargets(tmp_path / "z.npz", texts[0], conditioning)
+    assert targets.about["z_format"] == 2
+    controller = policy.controller(texts[0], conditioning=conditioning)  # type: ignore[arg-type]
+    for step, row in enumerate(data[2].observations[:12]):
+        if step == 8:
+            targets.retarget(1)
+            controller.retarget(texts[1])
+        action = controller.act(row)
+        assert controller._player._z is not None
+        # A controller counts a step when the next begins, and so the last one before a retarget in the new part.
+        slack = 1e-7 if step < 8 or conditioning != "remaining" else 1e-3
+        np.testing.assert_allclose(targets.inputs(step)["z"], controller._player._z[0, 0], atol=slack)
+        targets.achieved(row, action)
+    targets.reset()
+    again = ExportedTargets(tmp_path / "z.npz", texts[1], conditioning)
+    np.testing.assert_array_equal(targets.inputs(0)["z"], again.inputs(0)["z"])
+
+
 class Session:
     """In place of onnxruntime's: acts as controllers do, and compares what it is given with what they are given."""
 
@@ -217,6 +244,7 @@ class Session:
 def test_several_robots_from_one_file(conditioning: Any, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     """Each with its own target, its own count, and at its own step: the second begins anew while the others go on."""
     policy, wanted = untrained(hm.CDT("x_velocity", bins=7), data, tmp_path), [data[0], data[5]]
+    know_programs(policy, wanted)
     np.savez(tmp_path / "z.npz", **z_tables(policy, wanted, facts(policy)))
     targets = ExportedTargets(tmp_path / "z.npz", 1, conditioning)
     session = Session([policy.controller(wanted[i], conditioning=conditioning) for i in (0, 1, 0)])

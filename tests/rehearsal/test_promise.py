@@ -62,5 +62,5 @@ def test_fresh_rollouts_lie_in_nine_of_ten_intervals() -> None:
     for _ in range(60):
         checked, fresh = ([constant(value) for value in rng.normal(5, 1, n)] for n in (16, 20))
         found = expectation(point, [checked], 20)
-        inside += found.low <= point.w1(fresh) <= found.high
+        inside += found.low <= point.distance(fresh) <= found.high
     assert 48 <= inside <= 59

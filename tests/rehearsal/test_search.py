@@ -131,3 +131,14 @@ def test_programs_to_begin_with_are_tried(stage: Biased, monkeypatch: pytest.Mon
     target = stage.run.target("0.5*point(2)+0.5*point(5)")
     found = search(stage, [target], repertoire_of(stage), starts=[[[known], [known]]])[0]
     assert found.programs == (known, known)
+
+
+def test_targets_one_after_another_are_matched_in_their_order(stage: Biased) -> None:
+    """Slow and then fast, and the other way round: W1 of all steps would not tell the two apart."""
+    texts = ("point(2) for 120 then point(5)", "point(5) for 120 then point(2)")
+    targets = [stage.run.target(text) for text in texts]
+    for found, target, early in zip(search(stage, targets, repertoire_of(stage)), targets, (2.0, 5.0), strict=True):
+        rolled = stage._rolled(found.programs[0])
+        assert abs(float(rolled[:100].mean()) - early) < 0.5
+        assert Judge(target, stage.reference).pooled([rolled]) < 0.4
+        assert Judge(target, stage.reference).pooled([rolled[::-1]]) > 1.0

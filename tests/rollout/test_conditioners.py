@@ -353,7 +353,7 @@ def test_a_target_that_is_given_several_times_is_computed_once() -> None:
 
 
 def test_unknown_conditioning() -> None:
-    with pytest.raises(TargetError, match="nominal, remaining, planned, got 'loop'"):
+    with pytest.raises(TargetError, match="nominal, remaining, planned, rehearsed, got 'loop'"):
         conditioner_of("loop", "sum", [np.ones((3, 1), np.float32)])  # type: ignore[arg-type]
 
 
@@ -414,3 +414,51 @@ def test_demonstrations_by_the_clock_of_each_rollout(codes: CodesName) -> None:
         expected = imitating(demo).target_states(torch.zeros(1, dtype=torch.int64), torch.tensor([step]))
         assert expected is not None
         np.testing.assert_array_equal(window, expected[0])
+
+
+# -- targets that follow one another --------------------------------------------------------------------------------
+
+
+def following(conditioning: Conditioning, text: str, achieved: np.ndarray | None = None) -> np.ndarray:
+    """The histogram at every step of eight, ``(8, bins)``."""
+    statistic, frame = InformationStatistic(FEATURE, AGGREGATORS["histogram"]), Frame(FEATURE, BINS, 8)
+    one = np.zeros((1, 1), np.int64)
+    made_of = made(conditioning, hm.CDT("x_velocity"), [hm.parse_target(text)], one, statistic, frame)
+    return z_of(made_of, 8, achieved)[:, 0, 0]
+
+
+@pytest.mark.parametrize("conditioning", ["nominal", "remaining"])
+def test_the_order_of_targets_that_follow_one_another_matters(conditioning: Conditioning) -> None:
+    """What was achieved is neither: so nothing of a total would be taken away, and both orders would be the same."""
+    achieved = np.full((8, 1), -1.5, np.float32)
+    first = following(conditioning, "point(0.5) for 4 then point(1.5)", achieved)
+    second = following(conditioning, "point(1.5) for 4 then point(0.5)", achieved)
+    np.testing.assert_allclose(first[0], second[0])
+    np.testing.assert_allclose(first[4:], [[0, 0, 0, 1, 0]] * 4)
+    np.testing.assert_allclose(second[4:], [[0, 0, 1, 0, 0]] * 4)
+
+
+def test_what_remains_of_a_stretch_is_made_up_for_in_it_alone() -> None:
+    """Of point(0.5) for 2 nothing was done, of point(1.5) two steps too early."""
+    achieved = np.array([[1.5]] * 2 + [[2.5]] + [[1.5]] * 5, np.float32)
+    rows = following("remaining", "point(0.5) for 2 then 0.5*point(1.5)+0.5*point(2.5)", achieved)
+    np.testing.assert_allclose(rows[1], [0, 0, 2 / 7, 2 / 7, 3 / 7], atol=1e-6)
+    np.testing.assert_allclose(rows[2], [0, 0, 0, 0.5, 0.5], atol=1e-6)
+    np.testing.assert_allclose(rows[3], [0, 0, 0, 3 / 5, 2 / 5], atol=1e-6)
+
+
+@pytest.mark.parametrize("start", [2, 5])
+def test_another_target_in_mid_episode_is_in_the_stretch_of_its_own_clock(start: int) -> None:
+    statistic, frame = InformationStatistic(FEATURE, AGGREGATORS["histogram"]), Frame(FEATURE, BINS, 8)
+    one = np.zeros((1, 1), np.int64)
+    old, new = (
+        made("remaining", hm.CDT("x_velocity"), [hm.parse_target(text)], one, statistic, frame)
+        for text in ("point(2.5) for 1 then point(-1.5)", "point(0.5) for 4 then point(1.5)")
+    )
+    achieved = np.full((8, 1), -0.5, np.float32)
+    z_of(old, start, achieved)
+    old.take(new, np.array([0]))
+    rows = z_of(old, 8 - start, achieved[start:])[:, 0, 0]
+    np.testing.assert_allclose(rows[max(0, 4 - start) :], [[0, 0, 0, 1, 0]] * (8 - max(start, 4)))
+    if start < 4:
+        np.testing.assert_allclose(rows[0], [0, 0, 0.5, 0.5, 0])

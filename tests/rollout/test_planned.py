@@ -85,3 +85,29 @@ def test_planned_refuses_what_it_cannot_lay_out(reference: hm.EpisodeReference) 
         conditioner(Histogram(bins.count, low=bins.low, high=bins.high), [point], reference, given=None)
     with pytest.raises(TargetError, match="not a distribution"):
         planned(reference, [hm.parse_target("return(3)")])
+
+
+@pytest.mark.parametrize("order", [(0.5, 3.5, 0.5), (3.5, 0.5, 3.5)])
+def test_targets_that_follow_one_another_are_planned_one_by_one(order: tuple[float, ...]) -> None:
+    """The first speed comes again at the end, which a plan of all steps together would not know."""
+    rng = np.random.default_rng(0)
+    episodes = [np.full((300, 1), level) + rng.normal(0, 0.01, (300, 1)) for level in np.linspace(0, 4, 9)]
+    logged = [hm.Trajectory(np.tile(e, (1, 11)), np.zeros((300, 3))) for e in episodes]
+    reference = hm.EpisodeReference.of(logged, FEATURE, horizon=300)
+    target = hm.parse_target("point({}) for 100 then point({}) for 100 then point({})".format(*order))
+    means = planned(reference, [target])[:, 0] @ reference.frame.bins.centers[0]
+    for part, speed in enumerate(order):
+        assert means[100 * part : 100 * (part + 1)].mean() == pytest.approx(speed, abs=0.1)
+
+
+def test_an_episode_that_has_ended_is_not_followed_in_a_later_stretch() -> None:
+    """The slow episodes fall after 100 steps, so from step 200 on the next slowest is what there is."""
+    logged = [
+        hm.Trajectory(np.full((steps, 11), level), np.zeros((steps, 3)))
+        for steps, level in ((100, 0.0), (100, 0.1), (400, 1.0), (400, 3.0))
+    ]
+    reference = hm.EpisodeReference.of(logged, FEATURE, horizon=400)
+    slow = hm.parse_target("point(0)")
+    assert {episode for episode, _ in reference.schedule(slow, 100)} <= {0, 1, 2}
+    assert [episode for episode, _ in reference.schedule(slow, 200, start=200)] == [2]
+    assert len(reference.schedule(slow, 10, start=400)) > 0  # past all of them, something is followed nevertheless

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from known_programs import know_programs
 from random_episodes import episode
 from untrained import untrained
 
@@ -35,6 +36,7 @@ def policy(data: hm.TrajectoryDataset, tmp_path: Path) -> Policy:
 def test_a_prepared_target_is_the_target(
     conditioning: Conditioning, policy: Policy, data: hm.TrajectoryDataset
 ) -> None:
+    know_programs(policy, [data[0], data[4]])
     swapped, plain = (policy.controller(data[0], conditioning=conditioning) for _ in range(2))
     prepared = swapped.prepare(data[4])
     for step, row in enumerate(data[1].observations[:12]):
@@ -68,10 +70,10 @@ def test_planning_does_not_hold_up_the_loop(
     controller, undisturbed = (policy.controller(data[0], conditioning="planned") for _ in range(2))
     begun, may_end, schedule = threading.Event(), threading.Event(), EpisodeReference.schedule
 
-    def slowly(self: EpisodeReference, target: Target, steps: int) -> list[tuple[int, float]]:
+    def slowly(self: EpisodeReference, target: Target, *steps: int) -> list[tuple[int, float]]:
         begun.set()
         assert may_end.wait(WAIT)
-        return schedule(self, target, steps)
+        return schedule(self, target, *steps)
 
     monkeypatch.setattr(EpisodeReference, "schedule", slowly)
 

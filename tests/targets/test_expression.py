@@ -42,7 +42,7 @@ def test_returns_and_goals_parse(values: list[float]) -> None:
     assert hm.parse_target(f"goal({text})") == Goal(tuple(values))
 
 
-@given(st.text(alphabet="normaluifpt()+*,.0123456789-e 'x", max_size=40))
+@given(st.text(alphabet="normaluifpthe()+*,.0123456789-e 'x~&<>=[]", max_size=40))
 def test_nonsense_gives_an_error_that_points_into_the_text(text: str) -> None:
     found: HimatchError | None = None
     try:
@@ -86,11 +86,47 @@ def test_nonsense_gives_an_error_that_points_into_the_text(text: str) -> None:
         ("return(1, 1e999)", 10, "too large"),
         ("(" * 60 + "normal(1,1)" + ")" * 60, 40, "too many brackets"),
         ("__import__('os')", 0, "unknown target"),
+        ("hight > 1 & normal(1,1)", 0, "task hopper has no feature 'hight'; it has .*; did you mean height"),
+        ("x_velocity ~ point(1) & 1 < hight", 28, "no feature 'hight'"),
+        ("height > 1", 0, "bounds are only scored"),
+        ("normal(1,1) & normal(2,1)", 14, "say which feature this is for"),
+        ("x_velocity ~ point(1) & point(2)", 24, "say which feature this is for"),
+        ("point(1) & height ~ point(2)", 11, "the target before has no feature"),
+        ("point(1) &", 10, "say which feature"),
+        ("1 < height > 2 & point(1)", 11, "both signs of a range"),
+        ("point(1) & 2 < height < 1", 11, "no height lies between 2 and 1"),
+        ("point(1) & 2 < height <= 2", 11, "no height lies between"),
+        ("height = 3 & point(1)", 7, r"one of < <= > >=; a single value is NAME ~ point\(3\)"),
+        ("x_velocity ~ point(1) & x_velocity ~ point(2)", 24, "x_velocity has a target already"),
+        ("x_velocity ~ return(1) & height ~ point(1)", 0, "is no distribution"),
+        ("x_velocity ~", 12, "expected a target"),
+        ("point(1) & height > fast", 20, r"expected a number \(a bound\)"),
+        ("height > 1 < 2 & point(1)", 11, "expected the end"),
+        ("x_velocity ~ point(1) height > 1", 22, "expected the end"),
+        ("1 < 2 & point(1)", 4, "expected the name of a feature"),
+        ("(x_velocity ~ point(1))", 1, "unknown target 'x_velocity'"),
+        ("normal(1,1) for", 15, r"expected a number \(how many steps\)"),
+        ("normal(1,1) for then normal(2,1)", 16, "expected a number"),
+        ("normal(1,1) for 0 then normal(2,1)", 16, "a whole number of steps, one or more"),
+        ("normal(1,1) for 2.5 then normal(2,1)", 16, "a whole number of steps"),
+        ("normal(1,1) for -3", 16, "a whole number of steps"),
+        ("normal(1,1) for 1e999", 16, "too large"),
+        ("normal(1,1) for 5 then", 22, "expected a target"),
+        ("normal(1,1) for 5 then for 5", 23, "unknown target 'for'"),
+        ("normal(1,1) then normal(2,1)", 12, "say for how many steps"),
+        ("normal(1,1) for 5 then normal(2,1) then point(1)", 35, "say for how many steps"),
+        ("normal(1,1) for 5 normal(2,1)", 18, "expected the end"),
+        ("normal(1,1) forth 5", 12, "expected the end"),
+        ("point(1) for 5 then return(3)", 20, r"return\(3\) is of a whole episode"),
+        ("shift(point(1) for 5 then goal(2) for 3, 1)", 26, "of a whole episode"),
+        ("0.5*point(1) + 0.5*(point(2) for 3)", 19, "cannot be part of a mixture"),
+        ("shuffled(point(2) for 3)", 9, "only drawn"),
+        ("patch(point(2) for 3 then point(1), point(3), 0)", 46, "cannot take over at step 0"),
     ],
 )
 def test_mistakes_are_pointed_at(text: str, position: int, message: str) -> None:
     with pytest.raises(ExpressionError, match=message) as caught:
-        hm.parse_target(text)
+        hm.parse_target(text, "hopper")
     assert caught.value.position == position
     assert str(caught.value).splitlines()[-1].index("^") == position + 2
 

@@ -102,7 +102,8 @@ class Match:
     run_folder: RunFolder
     """Folder that himatch train wrote, a model of himatch models list, or hf:USER/NAME."""
     target: Annotated[str, tyro.conf.arg(metavar="EXPR")]
-    """normal(5,1), 0.5*normal(3,1)+0.5*normal(9,1), return(5000), goal(2.0), demo(FILE,3), heldout(0), ..."""
+    """normal(5,1), 0.5*normal(3,1)+0.5*normal(9,1), return(5000), goal(2.0), demo(FILE,3), heldout(0), ...; also
+    normal(4,1) for 500 then normal(9,1), and x_velocity ~ normal(3,1) & height > 1.1."""
     plot: PathName = None
     """Draw target and rollouts into this .png, .pdf or .svg."""
     video: PathName = None
@@ -153,6 +154,8 @@ class Match:
                 console.print(
                     f"{what} {name} {reached.mean():.4g} ± {reached.std():.3g}, target {result.wanted[d]:.4g}"
                 )
+        for bound in result.bounds:
+            console.print(str(bound), markup=False)
         lengths = result.lengths
         console.print(
             f"sum of rewards {result.returns.mean():.1f} ± {result.returns.std():.1f}   length {lengths.mean():.0f}   "
@@ -227,6 +230,9 @@ class Evaluate:
             console.print(
                 f"{unit}; the columns {', '.join(each)} are each feature's own W1, in its units", markup=False
             )
+        for result in found.results:
+            for bound in result.bounds:
+                console.print(f"{result.target.name}: {bound}", markup=False, soft_wrap=True)
         for name, s in content["summary"].items():
             if name != "total" or len(content["summary"]) > 2:
                 score = f"{found.measure} {s['mean']:.3f} ± {s['std']:.3f}, interquartile mean {middle(s)}"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from himatch._runtime.settings import whole
 from himatch.errors import HimatchError, TargetError, note
+from himatch.evaluation.bounds import Measured, score_bound
 from himatch.evaluation.conditioned import Conditioned, Recorder
 from himatch.evaluation.result import MatchResult
 from himatch.evaluation.sensitivity import note_ignored_in_match
@@ -18,6 +19,7 @@ from himatch.rollout import Conditioning, Player, make_conditioner, roll_out
 from himatch.rollout.checks import check_target, note_outside
 from himatch.rollout.environment import Environment, replay_for, simulator_for
 from himatch.runs.run import Run
+from himatch.statistics.features import resolve_feature
 from himatch.targets import EpisodeReference, Mixture, Target, checked_values
 from himatch.tasks import Task
 from himatch.viz.encoder import check_writable
@@ -60,6 +62,8 @@ def match_targets(
     note_ignored_in_match(run)
     for target in targets:
         check_target(run, agent.dims, target)
+        for bound in target.bounds:
+            resolve_feature(bound.feature, run.task)
     _note_too_long(targets, np.array([len(checked_values(target, frame)) for target in targets]), run.task)
     results: list[list[MatchResult]] = [[] for _ in features]
     total, reached = -(-len(targets) // each) * frame.horizon, 0
@@ -123,6 +127,7 @@ def _match(
     for number, target in enumerate(targets):
         place = slice(number * episodes, (number + 1) * episodes)
         played = [[rollouts.trajectory(k, b) for b in range(place.start, place.stop)] for k in range(stack)]
+        measured = Measured(played)
         returns = np.array([[trajectory.total_reward for trajectory in row] for row in played])
         for row, reference, nearest in zip(results, references, mixtures, strict=True):
             phi, mixture = reference.frame.feature, nearest[number]
@@ -135,7 +140,7 @@ def _match(
                     reference.frame,
                     conditioning,
                     agent.seeds,
-                    tuple(tuple(phi(trajectory) for trajectory in seed_rollouts) for seed_rollouts in played),
+                    measured.of(phi),
                     returns,
                     rollouts.lengths[:, place],
                     rollouts.terminated[:, place],
@@ -147,6 +152,7 @@ def _match(
                     bool(reference.resolved.any()),
                     *fed,
                     reference.grid,
+                    tuple(score_bound(bound, measured, run.task) for bound in target.bounds),
                 )
             )
     return results

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from himatch._runtime.files import check_picture
 from himatch.divergences import energy_distance, wasserstein_marginal
 from himatch.errors import HimatchError
+from himatch.evaluation.bounds import BoundScore
 from himatch.evaluation.distances import binned_w1, charged, exact_w1, whole_range
 from himatch.evaluation.page import histograms, result_table
 from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms, view_of
@@ -78,6 +79,8 @@ class MatchResult:
     """The return-to-go that the first rollout was conditioned on, at every step, ``(T, d)``."""
     grid: Bins | None = None
     """Where joint distances have their cells, if not on the bins of z."""
+    bounds: tuple[BoundScore, ...] = ()
+    """How well rollouts kept within each bound of the target."""
 
     def pooled(self, seed: int) -> Array:
         """All feature rows of one seed's rollouts, ``(n, d)``."""
@@ -260,8 +263,9 @@ class MatchResult:
 
     def __repr__(self) -> str:
         mixture = "" if self.mixture is None else f", episode mixture {self.mixture.w1:.3f}"
+        bounds = "".join(f", {bound}" for bound in self.bounds)
         return (
-            f"MatchResult({self.target.name}: {self.scored}{mixture}, {self.lasted}, "
+            f"MatchResult({self.target.name}: {self.scored}{mixture}, {self.lasted}{bounds}, "
             f"return {self.returns.mean():.0f}, {self.returns.size} rollouts, {self.conditioning})"
         )
 
@@ -287,6 +291,7 @@ class MatchResult:
             "mixture": None if self.mixture is None else self.mixture.w1,
             "outside": self.outside,
             "beyond": self.beyond,
+            "bounds": [bound.as_json() for bound in self.bounds],
         }
 
     @property
@@ -365,7 +370,8 @@ class MatchResult:
 
     def _repr_html_(self) -> str:
         """For a notebook."""
-        return result_table([self.html_row()], self.conditioning, self.joint_unit)
+        notes = [self.joint_unit, *map(str, self.bounds)]
+        return result_table([self.html_row()], self.conditioning, "; ".join(note for note in notes if note))
 
     def html_row(self, group: str = "") -> list[str]:
         """The cells of a table of results; those that say nothing of such a target are empty."""

@@ -17,8 +17,9 @@ from himatch.errors import TargetError
 from himatch.interchange.facts import Facts
 from himatch.policy import Policy
 from himatch.rollout import Conditioning, make_conditioner, objection
-from himatch.rollout.checks import check_target, note_outside
+from himatch.rollout.checks import check_target, note_bounds, note_outside
 from himatch.rollout.conditioners import Remaining
+from himatch.rollout.programs import REMAINING
 from himatch.targets import Target, TargetLike
 from himatch.types import Trajectory
 
@@ -35,13 +36,17 @@ def z_file(path: str | Path) -> Path:
 def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts) -> Tables:
     """Arrays of every target: ``nominal-0``, ``planned-0``, ``total-0``, ``whole-0`` and so on; and ``about``, in JSON.
 
+    One in which several follow one another has ``borders-0``, the steps where they do, and ``before-0``, the totals up
+    to these.
     ``policy`` holds one seed. A target that the training data does not cover is noted. A conditioning that the policy
-    would ignore is left out, and so is ``planned`` where a target is no distribution.
+    would ignore is left out, and so are ``planned`` where a target is no distribution, and ``rehearsed`` where one was
+    not, or its program is to follow what remains.
     """
     several: Sequence[TargetLike] = [given] if isinstance(given, (str, Target, Trajectory)) else given
     targets = [policy.target(one) for one in several]
     for target in targets:
         check_target(policy.run, policy.agent.dims, target)
+        note_bounds(target)
         if policy.statistic.matched is not None:
             note_outside(target, None, policy.reference())
     tables: Tables = {}
@@ -56,6 +61,9 @@ def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts) -> Table
             whole = make_conditioner("remaining", policy.run, policy.agent, [target], np.zeros((1, 1), np.int64))
             assert isinstance(whole, Remaining)
             tables |= {f"total-{number}": whole.totals[0, 0], f"whole-{number}": whole.whole[0, 0]}
+            if borders := whole.borders[0]:
+                steps, before = zip(*borders, strict=True)
+                tables |= {f"borders-{number}": np.array(steps), f"before-{number}": np.stack(before)}
     if objection("planned", policy.statistic, policy.method) is None:
         try:
             plans = {f"planned-{i}": _table(policy, "planned", target) for i, target in enumerate(targets)}
@@ -63,16 +71,29 @@ def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts) -> Table
             kept.append("planned")
         except TargetError:  # a target that is no distribution, or no training episodes to plan with
             pass
+    if _rehearsed(policy, targets):
+        kept.append("rehearsed")
+        programs = {f"rehearsed-{i}": _table(policy, "rehearsed", target) for i, target in enumerate(targets)}
+        tables |= {name: table for name, table in programs.items() if table is not None}
     port = policy.agent.port(policy.statistic)
     about = {
         **facts,
-        "z_format": FORMAT,
+        "z_format": FORMAT if any(name.startswith("borders-") for name in tables) else 1,
         "targets": [target.name for target in targets],
         "lengths": [_length(policy, target) for target in targets],
         "conditionings": kept,
         "conditioned_by": None if port is None else port.name,
     }
     return {**tables, "about": np.array(json.dumps(about))}
+
+
+def _rehearsed(policy: Policy, targets: Sequence[Target]) -> bool:
+    """Whether all targets have a program that is a table."""
+    if objection("rehearsed", policy.statistic, policy.method) is not None:
+        return False
+    frame, programs, seed = policy.reference().frame, policy.run.programs, str(policy.seeds[0])
+    found = [(programs.get(target, frame) or {"programs": {}})["programs"].get(seed) for target in targets]
+    return all(program is not None and program[0][0] != REMAINING for program in found)
 
 
 def write_tables(path: Path, tables: Tables) -> None:

@@ -49,10 +49,10 @@ def expectation(judge: Judge, played: Sequence[Sequence[Array]], episodes: int) 
     rng = np.random.default_rng(SEED)
     checked = len(played[0])
     draws = [
-        float(np.mean([judge.w1([own[i] for i in rng.integers(checked, size=episodes)]) for own in played]))
+        float(np.mean([judge.distance([own[i] for i in rng.integers(checked, size=episodes)]) for own in played]))
         for _ in range(DRAWS)
     ]
-    middle = float(np.mean([judge.w1(own) for own in played]))
+    middle = float(np.mean([judge.distance(own) for own in played]))
     centre = float(np.median(draws))
     low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     wider = float(np.sqrt((1.0 + episodes / checked) * checked / max(1, checked - 1)))

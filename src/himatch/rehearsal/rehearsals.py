@@ -104,7 +104,7 @@ def _near(stage: Stage, target: Target) -> list[list[Program]]:
             continue  # an episode, which its name does not give back
         if other.matches != target.matches or other.matches != "distribution":
             continue
-        distance = judge.w1([other.compared(reference.frame)])
+        distance = judge.distance([other.values(reference.frame)])
         unit = float(reference.spread[0]) if len(reference.spread) == 1 else 1.0
         if distance < NEAR * unit:
             known.append((distance, programs))

@@ -20,7 +20,7 @@ from himatch.rehearsal.promise import Expected, expectation
 from himatch.rehearsal.repertoire import Repertoire
 from himatch.rehearsal.stage import Judge, Played, Stage
 from himatch.rollout.conditioners import objection
-from himatch.rollout.programs import REMAINING, TARGET, Part, Program, scheduled
+from himatch.rollout.programs import REMAINING, TARGET, Part, Program, episode_entry, scheduled
 from himatch.targets import Target
 from himatch.types import Array
 
@@ -149,9 +149,9 @@ class Hunt:
         if not self._mixable:
             return []
         reference, entries = repertoire.reference(seed, self.stage.reference.frame)
-        steps = self.judge.steps
-        parts = reference.schedule(self.target, steps)
-        program = tidied(tuple(Part(entries[i], round(share * steps)) for i, share in parts), steps)
+        named = {episode_entry(i): entry for i, entry in enumerate(entries)}
+        parts = scheduled(self.target, reference, self.judge.steps)
+        program = tidied(tuple(Part(named[part.entry], part.steps) for part in parts), self.judge.steps)
         return [program] if self.target.in_time else [program, program[::-1]]
 
     def _nearest(self, repertoire: Repertoire, seed: int) -> list[Program]:

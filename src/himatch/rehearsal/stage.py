@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from himatch._runtime.shapes import Array64
 from himatch.divergences import wasserstein_marginal
@@ -95,13 +93,17 @@ class Stage:
 class Judge:
     """How far episodes are from one target, charged for time that was not played.
 
-    Of several features it takes the marginals, each in its spread: a joint transport for every candidate is slow.
+    Targets one after another are compared one by one, each with what was played in its steps. Of several features it
+    takes the marginals, each in its spread: a joint transport for every candidate is slow.
     """
 
     def __init__(self, target: Target, reference: EpisodeReference) -> None:
+        frame = reference.frame
         self.target, self._spread = target, reference.spread
-        self.steps = min(len(target.values(reference.frame)), reference.frame.horizon)
-        self._wanted = target.compared(reference.frame)
+        self.steps = min(len(target.values(frame)), frame.horizon)
+        self._stretches = [one.compared(frame) for one in target.stretches(frame)]
+        lengths = [len(one.values(frame)) for one in target.stretches(frame)]
+        self._ends = np.cumsum(lengths) if len(lengths) > 1 else np.array([np.iinfo(np.int64).max])
 
     def episodes(self, played: Sequence[Array]) -> Array64:
         """Of every episode by itself."""
@@ -111,25 +113,31 @@ class Judge:
         """Of some episodes together."""
         lasted = np.array([min(len(phi) / self.steps, 1.0) for phi in played])
         if self.target.matches == "distribution":
-            distance, box = self._distance(np.concatenate(played)), whole_range(self._spread, in_spreads=True)
+            distance, box = self.distance(played), whole_range(self._spread, in_spreads=True)
             return float(charged(np.array(distance), np.array(lasted.mean()), box))
-        totals = self.target.matches == "return"
-        reached = np.array([phi.sum(axis=0, dtype=np.float64) if totals else phi[-1] for phi in played])
-        missed: NDArray[np.float64] = np.linalg.norm(reached - self._whole, axis=1)
-        if totals:
+        missed = self._missed(played)
+        if self.target.matches == "return":
             return float(missed.mean())
         return float(charged(missed, lasted, whole_range(self._spread, in_spreads=False)).mean())
 
-    def w1(self, played: Sequence[Array]) -> float:
-        """The same for what was played alone."""
-        return self._distance(np.concatenate(played)) if self.target.matches == "distribution" else self.pooled(played)
+    def distance(self, played: Sequence[Array]) -> float:
+        """The same for what was played alone: W1 of a distribution, the mean error of a return or goal."""
+        if self.target.matches != "distribution":
+            return float(self._missed(played).mean())
+        found, counts, start = [], [], 0
+        for wanted, end in zip(self._stretches, self._ends.tolist(), strict=True):
+            rows = np.concatenate([phi[start:end] for phi in played])
+            if len(rows):
+                marginal = wasserstein_marginal(rows, wanted)
+                one = marginal[0] if len(marginal) == 1 else np.linalg.norm(marginal / self._spread)
+                found.append(float(one))
+                counts.append(len(rows))
+            start = end
+        return float(np.average(found, weights=counts))
 
-    def _distance(self, rows: Array) -> float:
-        marginal = wasserstein_marginal(rows, self._wanted)
-        return float(marginal[0]) if len(marginal) == 1 else float(np.linalg.norm(marginal / self._spread))
-
-    @cached_property
-    def _whole(self) -> Array64:
-        wanted: Array64 = self._wanted.astype(np.float64)
-        whole: Array64 = wanted.sum(axis=0) if self.target.matches == "return" else wanted[-1]
-        return whole
+    def _missed(self, played: Sequence[Array]) -> Array64:
+        wanted, totals = self._stretches[0].astype(np.float64), self.target.matches == "return"
+        whole = wanted.sum(axis=0) if totals else wanted[-1]
+        reached = np.array([phi.sum(axis=0, dtype=np.float64) if totals else phi[-1] for phi in played])
+        missed: Array64 = np.linalg.norm(reached - whole, axis=1)
+        return missed

@@ -22,6 +22,13 @@ def check_target(run: Run, dims: Dims, target: Target) -> None:
         checked_values(target, run.reference().frame)
 
 
+def note_bounds(target: Target) -> None:
+    """Say so where nothing keeps a target's bounds."""
+    if target.bounds:
+        said = " & ".join(map(str, target.bounds))
+        note(f"the policy is not conditioned on bounds ({said}), and nothing keeps them here; match scores them")
+
+
 def note_outside(target: Target, mixture: Mixture | None, reference: EpisodeReference) -> None:
     """Say so where a target lies outside what the data covers, and what would come nearest."""
     support = reference.support(target)

@@ -10,7 +10,7 @@ statistic of a feature bring a conditioner of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from himatch.targets import EpisodeReference, Frame, Target
 from himatch.types import Array
 
 Conditioning = Literal["nominal", "remaining", "planned", "rehearsed"]
+Found = TypeVar("Found")
 CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
 
 
@@ -55,6 +56,9 @@ class Scheduled(Conditioner):
 class Remaining(Conditioner):
     """The target's total over its T steps, minus what was achieved, as the aggregator puts it.
 
+    Where targets follow one another, what one of them lacks when its time is over is not made up for in that of the
+    next: whatever was achieved by then counts as all that lay before.
+
     In double precision: late in an episode little is left of large totals. On a CPU, where features are computed.
     """
 
@@ -63,18 +67,22 @@ class Remaining(Conditioner):
 
     @shaped
     def __init__(
-        self, values: Sequence[Float[Array, "_ d"]], aggregator: Additive, target_of: Int[Tensor, "#K B"]
+        self, targets: Sequence[Sequence[Float[Array, "_ d"]]], aggregator: Additive, target_of: Int[Tensor, "#K B"]
     ) -> None:
+        """``targets`` are the values of every target, stretch by stretch."""
         self.aggregator, self.target_of = aggregator, target_of
-        on_host = target_of.cpu().numpy()
+        values = [np.concatenate(stretches) for stretches in targets]
+        self.on_host = on_host = target_of.cpu().numpy()
         self.lengths = np.array([[float(len(v))] for v in values])[on_host]
         self.totals = np.stack([aggregator.contributions(v).sum(axis=0) for v in values])[on_host]
         self.whole = np.stack([aggregator(v)[0] for v in values])[on_host]
+        self.borders = [_borders(stretches, aggregator) for stretches in targets]
         self.steps, self.done = np.zeros_like(self.lengths), np.zeros_like(self.totals)
+        self.excess = np.zeros_like(self.totals)  # of what was achieved over what lay before the present stretch
 
     def reset(self, rollouts: Some = ALL) -> None:
         """Nothing is achieved yet."""
-        self.steps[:, rollouts] = self.done[:, rollouts] = 0.0
+        self.steps[:, rollouts] = self.done[:, rollouts] = self.excess[:, rollouts] = 0.0
 
     @shaped
     def achieved(self, phi: Float[Array, "K b d"], rollouts: Some = ALL) -> None:
@@ -82,11 +90,15 @@ class Remaining(Conditioner):
         added = self.aggregator.contributions(phi.reshape(-1, phi.shape[-1]))
         self.done[:, rollouts] += added.reshape(*phi.shape[:-1], added.shape[1])
         self.steps[:, rollouts] += 1
+        for number, borders in enumerate(self.borders):
+            for step, before in borders:
+                here = (self.on_host == number) & (self.steps[..., 0] == step)
+                self.excess[here] = self.done[here] - before
 
     @shaped
     def z(self, clock: Int[Tensor, "#K #B"]) -> Float[Tensor, "K B k"]:
         """The statistic of what remains; the whole target's once nothing does."""
-        rest = self.aggregator.of_total(self.totals - self.done, self.lengths - self.steps)
+        rest = self.aggregator.of_total(self.totals - (self.done - self.excess), self.lengths - self.steps)
         z = np.where(np.isnan(rest), self.whole, rest)
         return torch.from_numpy(z.astype(np.float32)).to(self.target_of.device)
 
@@ -95,6 +107,20 @@ class Remaining(Conditioner):
         assert isinstance(other, type(self))
         self.lengths[:, rollouts], self.totals[:, rollouts] = other.lengths, other.totals
         self.whole[:, rollouts] = other.whole
+        self.excess[:, rollouts] = 0.0
+        own = self.on_host[0]
+        for rollout, new in zip(np.arange(len(own))[rollouts], other.on_host[0], strict=True):
+            self.borders[own[rollout]] = other.borders[new]
+            for step, before in other.borders[new]:
+                here = self.steps[:, rollout, 0] >= step
+                self.excess[here, rollout] = self.done[here, rollout] - before
+
+
+def _borders(stretches: Sequence[Array], aggregator: Additive) -> list[tuple[int, NDArray[np.float64]]]:
+    """Where one stretch follows another, and the total of what lies before."""
+    totals = np.cumsum([aggregator.contributions(v).sum(axis=0) for v in stretches], axis=0)
+    steps = np.cumsum([len(v) for v in stretches])
+    return list(zip(steps[:-1].tolist(), totals[:-1], strict=True))
 
 
 class Rehearsed(Conditioner):
@@ -181,8 +207,8 @@ def of_programs(
     ]
     remaining = None
     if statistic.additive is not None and (feedback or any(alone)):
-        values = [target.values(reference.frame) for target in targets]
-        remaining = Remaining(values, statistic.additive, target_of.expand(stack, -1))
+        stretches = [[part.values(reference.frame) for part in t.stretches(reference.frame)] for t in targets]
+        remaining = Remaining(stretches, statistic.additive, target_of.expand(stack, -1))
     follows = torch.tensor(alone, device=target_of.device)[of_seed]
     return Rehearsed(Scheduled(tables, of_seed), remaining, follows)
 
@@ -206,7 +232,8 @@ def of_statistic(
 
         return Scheduled(_of_each(planned, targets), target_of)
     if conditioning == "remaining" and statistic.additive is not None:
-        return Remaining(_of_each(lambda t: t.values(frame), targets), statistic.additive, target_of)
+        stretches = _of_each(lambda t: [part.values(frame) for part in t.stretches(frame)], targets)
+        return Remaining(stretches, statistic.additive, target_of)
     return Scheduled(_of_each(lambda t: statistic.of_values(t.values(frame)), targets), target_of)
 
 
@@ -234,9 +261,9 @@ def objection(conditioning: str, statistic: Statistic, method: Method) -> str | 
     return None
 
 
-def _of_each(found: Callable[[Target], Array], targets: Sequence[Target]) -> list[Array]:
+def _of_each(found: Callable[[Target], Found], targets: Sequence[Target]) -> list[Found]:
     """What is found of every target; of one that is given several times only once, for a plan takes its time."""
-    known: dict[int, Array] = {}
+    known: dict[int, Found] = {}
     for target in targets:
         if id(target) not in known:
             known[id(target)] = found(target)

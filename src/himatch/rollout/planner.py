@@ -12,7 +12,7 @@ from himatch.data import TrajectoryDataset
 from himatch.errors import HimatchError, TargetError
 from himatch.methods import Agent
 from himatch.methods.conditioner import Conditioner
-from himatch.rollout.checks import check_target, note_outside
+from himatch.rollout.checks import check_target, note_bounds, note_outside
 from himatch.rollout.conditioners import Conditioning, make_conditioner
 from himatch.runs.run import Run
 from himatch.targets import Target, TargetLike
@@ -48,7 +48,9 @@ class Planner:
         return Prepared(tuple(targets), robots, conditioner, self)
 
     def note_outside(self, targets: Sequence[Target]) -> None:
-        """Warn of targets that the data does not cover."""
+        """Warn of targets that the data does not cover, and of bounds that nothing keeps."""
+        for target in {id(target): target for target in targets}.values():
+            note_bounds(target)
         if self._run.statistic.matched is not None:
             for target in {id(target): target for target in targets}.values():
                 note_outside(target, None, self._run.reference())

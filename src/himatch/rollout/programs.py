@@ -101,9 +101,15 @@ class Entries:
 
 
 def scheduled(target: Target, reference: EpisodeReference, steps: int) -> Program:
-    """The nearest mixture of some episodes that can be played, part by part: the program of ``planned``."""
-    parts = reference.schedule(target, steps)
-    shares = apportion([share for _, share in parts], steps)
-    return tuple(
-        Part(episode_entry(episode), int(share)) for (episode, _), share in zip(parts, shares, strict=True) if share
-    )
+    """The nearest mixture of some episodes that can be played, part by part: the program of ``planned``.
+
+    Targets one after another have a mixture each.
+    """
+    stretches = target.stretches(reference.frame)
+    lengths = [len(one.values(reference.frame)) for one in stretches] if len(stretches) > 1 else [steps]
+    parts: list[Part] = []
+    for stretch, length in zip(stretches, lengths, strict=True):
+        found = reference.schedule(stretch, length, sum(part.steps for part in parts))
+        shares = apportion([share for _, share in found], length).tolist()
+        parts += [Part(episode_entry(i), share) for (i, _), share in zip(found, shares, strict=True) if share]
+    return tuple(parts)

@@ -1,9 +1,13 @@
 """Targets: what a rollout must match, however a person wants to say it."""
 
+from himatch.targets.bound import Bound
+from himatch.targets.conditions import Bounded, OfFeatures
 from himatch.targets.distribution import Component, Distribution
-from himatch.targets.expression import parse_target, read_histogram, read_samples
+from himatch.targets.expression import parse_target
+from himatch.targets.files import read_histogram, read_samples
 from himatch.targets.like import TargetLike, as_target, demo
 from himatch.targets.reference import EpisodeReference, Mixture, Nearest, Support
+from himatch.targets.sequence import Lasting, Successive
 from himatch.targets.target import (
     Demonstration,
     Drawn,
@@ -19,6 +23,8 @@ from himatch.targets.target import (
 )
 
 __all__ = [
+    "Bound",
+    "Bounded",
     "Component",
     "Demonstration",
     "Distribution",
@@ -26,12 +32,15 @@ __all__ = [
     "EpisodeReference",
     "Frame",
     "Goal",
+    "Lasting",
     "Mixture",
     "Nearest",
+    "OfFeatures",
     "Patched",
     "Return",
     "Samples",
     "Shifted",
+    "Successive",
     "Support",
     "Synthetic",
     "Target",

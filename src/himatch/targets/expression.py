@@ -2,38 +2,42 @@
 
 Grammar::
 
+    target     := condition { "&" condition }
+    condition  := [ feature "~" ] sequence | feature sign number | number sign feature [ sign number ]
+    sequence   := { expression "for" steps "then" } expression [ "for" steps ]
     expression := term { "+" term }
     term       := [ number "*" ] atom
-    atom       := "(" expression ")" | name "(" argument { "," argument } ")"
+    atom       := "(" sequence ")" | name "(" argument { "," argument } ")"
 """
 
 from __future__ import annotations
 
-import json
 import re
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar, get_args
 
 import numpy as np
 
-from himatch.data import TrajectoryDataset, load_dataset
-from himatch.data.checks import align_columns
-from himatch.data.facts import SAME_RATE, Facts
-from himatch.errors import DataError, ExpressionError, HimatchError, HimatchWarning, TargetError, note
+from himatch.data.facts import Facts
+from himatch.errors import ExpressionError, HimatchError, TargetError
+from himatch.statistics.features import resolve_feature
+from himatch.targets.bound import FEATURE, Bound
+from himatch.targets.conditions import Bounded, OfFeatures
 from himatch.targets.distribution import Component, Distribution, Shape, number
-from himatch.targets.target import Demonstration, Drawn, Goal, Patched, Return, Samples, Shifted, Synthetic, Target
-from himatch.tasks import Task
+from himatch.targets.files import fault_of, find_episode, read_demonstrations, read_histogram, read_samples
+from himatch.targets.sequence import Lasting, Successive
+from himatch.targets.target import Demonstration, Goal, Patched, Return, Shifted, Synthetic, Target
+from himatch.tasks import Task, get_task
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_SIGN, _CONDITION = re.compile(r"[<>]=?"), re.compile(r"[~<>=]")
+_FOR, _THEN = re.compile(r"for\b"), re.compile(r"then\b")
+_FEATURE = re.compile(rf"{FEATURE.pattern}|'[^']+'|\"[^\"]+\"")
 _DEEPEST = 40
 
 Content = TypeVar("Content")
-_OF_OTHERS = (r"(?s).* left out, as requested", r".* episodes are longer than the ")
-"""Notes on a file of which one episode is taken."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 
@@ -57,12 +61,7 @@ def parse_target(
     so, ``columns``, in this order; files in other units than its ``facts`` say are refused, and another rate is noted.
     ``held_out`` is used to look up ``heldout(EPISODE)`` of a run.
     """
-    parser = _Parser(text, task, held_out, columns, facts or Facts())
-    target = _as_target(parser.expression())
-    parser.skip_space()
-    if parser.position < len(text):
-        raise parser.error("expected the end of the target or a +")
-    return target
+    return _Parser(text, task, held_out, columns, facts or Facts()).conditions()
 
 
 Item = Target | Distribution
@@ -70,6 +69,17 @@ Item = Target | Distribution
 
 def _as_target(item: Item) -> Target:
     return Synthetic((item,)) if isinstance(item, Distribution) else item
+
+
+def _bound(feature: str, ends: list[tuple[str, float, bool]]) -> Bound:
+    """The bound of these signs, as they stand after the feature, and numbers."""
+    low, high, is_open = -np.inf, np.inf, [True, True]
+    for sign, value, outside in ends:
+        if sign == ">":
+            low, is_open[0] = value, outside
+        else:
+            high, is_open[1] = value, outside
+    return Bound(feature, low, high, (is_open[0], is_open[1]))
 
 
 class _Parser:
@@ -170,6 +180,133 @@ class _Parser:
 
     # -- grammar ------------------------------------------------------------------------------------------------
 
+    def conditions(self) -> Target:
+        """Everything: targets of features by name, or of all of them without any, and bounds."""
+        named: list[tuple[str, Target]] = []
+        places: list[int] = []
+        targets_at: list[int] = []
+        bounds: list[Bound] = []
+        plain: Target | None = None
+        while not places or self.accept("&"):
+            self.skip_space()
+            places.append(self.position)
+            if self.followed_by(_NUMBER, _SIGN):
+                bounds.append(self.within())
+            elif self.followed_by(_FEATURE, _CONDITION):
+                feature = self.feature()
+                if not self.accept("~"):
+                    bounds.append(self.bound(feature))
+                    continue
+                if plain is not None:
+                    raise self.error("the target before has no feature; name it too: NAME ~ EXPR", places[-1])
+                targets_at.append(places[-1])
+                named.append((feature, _as_target(self.sequence())))
+            elif named or plain is not None:
+                raise self.error("say which feature this is for: NAME ~ EXPR, or NAME > 1")
+            else:
+                plain = _as_target(self.sequence())
+        self.skip_space()
+        if self.position < len(self.text):
+            raise self.error("expected the end of the target, a +, for or &")
+        target = self.made(lambda: OfFeatures(tuple(named)), targets_at) if named else plain
+        if target is None:
+            raise self.error("bounds are only scored; give what is to be matched too: NAME ~ EXPR", places[0])
+        return Bounded(target, tuple(bounds)) if bounds else target
+
+    def followed_by(self, first: re.Pattern[str], second: re.Pattern[str]) -> bool:
+        """Whether one and then the other stand next; nothing is read."""
+        start = self.position
+        found = self.read(first) is not None and self.read(second) is not None
+        self.position = start
+        return found
+
+    def feature(self) -> str:
+        """The name of a feature, of the task where one is known."""
+        start = self.position
+        found = self.read(_FEATURE)
+        if found is None:
+            raise self.error("expected the name of a feature")
+        name = found.strip("'\"")
+        if self.task is not None:
+            try:
+                resolve_feature(name, self.task)
+            except HimatchError as reason:
+                raise self.error(str(reason), start) from reason
+        return name
+
+    def sign(self) -> tuple[str, bool]:
+        """``<`` or ``>``, and whether the end lies outside."""
+        found = self.read(_SIGN)
+        if found is None:
+            raise self.error("a bound has one of < <= > >=; a single value is NAME ~ point(3)")
+        return found[0], len(found) == 1
+
+    def bound(self, feature: str) -> Bound:
+        """What follows the name of a feature."""
+        sign, is_open = self.sign()
+        value = self.number("a bound")
+        return _bound(feature, [(sign, value, is_open)])
+
+    def within(self) -> Bound:
+        """A number, the name of a feature, and often a second number."""
+        start = self.position
+        value = self.number("a bound")
+        sign, is_open = self.sign()
+        self.skip_space()
+        feature = self.feature()
+        self.skip_space()
+        ends, place = [("<" if sign == ">" else ">", value, is_open)], self.position
+        if self.followed_by(_SIGN, _NUMBER):
+            other, other_is_open = self.sign()
+            if other != sign:
+                raise self.error(f"both signs of a range point the same way: 1 {sign} NAME {sign} 2", place)
+            ends.append((sign, self.number("a bound"), other_is_open))
+        return self.made(lambda: _bound(feature, ends), [start])
+
+    def sequence(self) -> Item:
+        outer, self.arguments = self.arguments, []
+        parts: list[Item] = []
+        begins: list[int] = []
+        left = None if self.task is None else get_task(self.task).horizon
+        going_on = True
+        while going_on:
+            self.skip_space()
+            begins.append(self.position)
+            if left == 0:
+                raise self.error("nothing is left of the horizon for this part")
+            item = self.expression()
+            lasts = self.read(_FOR) is not None
+            if lasts:
+                item, left = self.lasting(item, begins[-1], left)
+            parts.append(item)
+            self.skip_space()
+            end = self.position
+            going_on = self.read(_THEN) is not None
+            if going_on and not lasts:
+                raise self.error("say for how many steps the part before lasts: EXPR for 500 then EXPR", end)
+        self.arguments = outer
+        if len(parts) == 1:
+            return parts[0]
+        return self.made(lambda: Successive(tuple(map(_as_target, parts))), begins)
+
+    def lasting(self, item: Item, begin: int, left: int | None) -> tuple[Item, int | None]:
+        """What is to last for the steps that follow, and what they leave of the horizon, where that is known."""
+        steps = self.number("how many steps")
+        place = self.arguments[-1]
+        if steps != int(steps) or steps < 1:
+            raise self.error("a target lasts a whole number of steps, one or more", place)
+        if left is not None and steps > left:
+            raise self.error(f"{number(steps)} steps go beyond the horizon, of which {left} are left", place)
+        lasting = self.made(lambda: Lasting(_as_target(item), int(steps)), [begin, place])
+        return lasting, None if left is None else left - int(steps)
+
+    def made(self, make: Callable[[], Content], places: Sequence[int]) -> Content:
+        """What has parts that begin at these places; one that is wrong in itself is pointed at."""
+        try:
+            return make()
+        except TargetError as reason:
+            raise self.error(str(reason), places[reason.argument or 0]) from reason
+
     def expression(self) -> Item:
         self.depth += 1
         if self.depth > _DEEPEST:
@@ -214,7 +351,7 @@ class _Parser:
 
     def atom(self) -> Item:
         if self.accept("("):
-            item = self.expression()
+            item = self.sequence()
             self.expect(")", "to close the bracket")
             return item
         start = self.position
@@ -252,7 +389,7 @@ class _Parser:
 
     def inner(self) -> Target:
         self.argument()
-        return _as_target(self.expression())
+        return _as_target(self.sequence())
 
     def shift(self) -> Target:
         inner = self.inner()
@@ -286,12 +423,12 @@ class _Parser:
         path = self.path()
         called = self.path("expected the name or the number of an episode") if self.accept(",") else None
         wanted = {name: list(names) for name, names in (self.columns or {}).items() if names}
-        dataset, healthy = self.opened(path, lambda path: _demonstrations(path, self.task, wanted, self.facts))
-        number = _episode(dataset, path, called)
+        dataset, healthy = self.opened(path, lambda path: read_demonstrations(path, self.task, wanted, self.facts))
+        number = find_episode(dataset, path, called)
         if number not in healthy:
             raise TargetError(
                 f"episode {dataset.episode_name(number)} cannot be a demonstration, mend it or take another: "
-                f"{_fault(path, self.task, wanted)}",
+                f"{fault_of(path, self.task, wanted)}",
                 0 if called is None else 1,
             )
         return Demonstration(dataset[number], f"demo({path}, {number if called is None else called})")
@@ -301,97 +438,3 @@ class _Parser:
         if self.held_out is None:
             raise TargetError("held-out episodes belong to a run: match a policy with this target")
         return self.held_out(number)
-
-
-def _demonstrations(
-    path: str, task: Task | str | None, wanted: dict[str, list[str]], facts: Facts
-) -> tuple[TrajectoryDataset, list[int]]:
-    """What a file holds, with its columns, where they have names, in the order of those of the run.
-
-    Besides, which episodes are without a problem: only the one that is taken has to be.
-    """
-    try:
-        with warnings.catch_warnings():
-            for said in _OF_OTHERS:
-                warnings.filterwarnings("ignore", said, HimatchWarning)
-            dataset = load_dataset(path, task, columns=wanted, drop_bad=True)
-        named = {name: tuple(names) for name, names in wanted.items()}
-        packed = align_columns(dataset.packed, named, path, "the run's")  # of a set that is no table
-    except DataError as reason:
-        run = "; ".join(f"{name} {', '.join(names)}" for name, names in wanted.items())
-        raise DataError(f"{reason} (the run's columns are {run})" if wanted else str(reason)) from reason
-    units, rate = facts.units, facts.rate
-    if differing := [f"{n} in {u}, not {units[n]}" for n, u in dataset.units.items() if units.get(n, u) != u]:
-        raise DataError(f"{path} measures {'; '.join(differing)} as the run does; convert it")
-    if rate and dataset.rate and abs(dataset.rate / rate - 1.0) > SAME_RATE:
-        note(
-            f"{path} was recorded at {dataset.rate:.4g} Hz, the data of the run at {rate:.4g} Hz; a policy counts "
-            "steps, so resample to the rate of the run"
-        )
-    return TrajectoryDataset(packed, dataset.task, source=dataset.source), dataset.packed_episodes.tolist()
-
-
-def _fault(path: str, task: Task | str | None, wanted: dict[str, list[str]]) -> str:
-    """What is wrong with the episodes of a file."""
-    try:
-        load_dataset(path, task, columns=wanted)
-    except DataError as reason:
-        return str(reason)
-    return f"{path} has changed"
-
-
-def _episode(dataset: TrajectoryDataset, path: str, called: str | None) -> int:
-    """The episode that the file calls so, else the one of that number."""
-    if called is None:
-        return 0
-    names = dataset.episode_names
-    if called in names:
-        return names.index(called)
-    number = int(called) if called.isdecimal() else None
-    if number is None or number >= len(dataset):
-        some = ", ".join(repr(name) for name in names[:5] if name is not None)
-        known = f" (it has {some}{', ...' if len(names) > 5 else ''})" if some else ""
-        raise TargetError(f"{path} has {len(dataset)} episodes, there is no episode {called}{known}", 1)
-    return number
-
-
-def read_histogram(path: str) -> Drawn:
-    """A histogram drawn by hand: JSON with ``edges`` and ``weights``, a list each or a list of lists."""
-    content = _json(path)
-    if not isinstance(content, dict) or not {"edges", "weights"} <= content.keys():
-        raise TargetError(f'{path}: expected {{"edges": [...], "weights": [...]}}')
-    rows = []
-    for key in ("edges", "weights"):
-        try:
-            value = content[key]
-            nested = bool(value) and isinstance(value[0], list)
-            rows.append(tuple(np.asarray(row, dtype=np.float64) for row in (value if nested else [value])))
-        except (TypeError, ValueError, KeyError):
-            raise TargetError(f"{path}: {key!r} must be a list of numbers, or one such list per feature") from None
-        if any(row.ndim != 1 for row in rows[-1]):
-            raise TargetError(f"{path}: {key!r} must be a list of numbers, or one such list per feature")
-    return Drawn(rows[0], rows[1], f"histogram({path})")
-
-
-def read_samples(path: str) -> Samples:
-    """Feature values from an ``.npy`` file, ``(n,)`` or ``(n, d)``."""
-    try:
-        values = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        values = None
-    if not isinstance(values, np.ndarray):  # of an .npz file it is an archive
-        raise TargetError(f"{path}: not a readable .npy file of numbers")
-    if values.dtype.kind not in "fiub":
-        raise TargetError(
-            f"{path}: samples must be real numbers, not {values.dtype}; save what they stand for as floats"
-        )
-    return Samples(values, f"samples({path})")
-
-
-def _json(path: str) -> object:
-    try:
-        return json.loads(Path(path).read_text())
-    except OSError:
-        raise TargetError(f"{path}: cannot be opened") from None
-    except ValueError as reason:
-        raise TargetError(f"{path}: not valid JSON ({reason})") from None

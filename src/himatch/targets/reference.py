@@ -283,8 +283,10 @@ class EpisodeReference:
     def _cells(self) -> NDArray[np.int64]:
         return self.grid.cells(self.values)
 
-    def schedule(self, target: Target, steps: int) -> list[tuple[int, float]]:
+    def schedule(self, target: Target, steps: int, start: int = 0) -> list[tuple[int, float]]:
         """The nearest mixture that can be played in ``steps`` steps: episodes and their shares of time, in order.
+
+        They are those from ``start`` on, where other targets came before this one.
 
         An episode that ends before the target does (a fall, say) can only be followed while it lasts. Its part must be
         over before that, so parts come in order of these deadlines, and the shares of all that are due by some time fit
@@ -299,7 +301,8 @@ class EpisodeReference:
         rest.
         """
         self._check_mixable(target)
-        ends = np.where(self.lengths < steps, FOLLOWED * self.lengths, steps)
+        ends = np.where(self.lengths < start + steps, FOLLOWED * self.lengths, start + steps)
+        ends = np.maximum(ends - start, 0.0) if (ends > start).any() else ends
         due = np.floor(DEADLINES * ends / ends.max()) / DEADLINES
         due[ends == ends.max()] = 1.0
         weights = self._weights(target, due)

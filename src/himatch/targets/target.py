@@ -17,6 +17,7 @@ from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.errors import TargetError
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Feature
+from himatch.targets.bound import Bound
 from himatch.targets.distribution import Distribution, apportion, number
 from himatch.types import Array, Trajectory, concatenate
 
@@ -25,11 +26,19 @@ Matches = Literal["distribution", "return", "goal"]
 
 @dataclass(frozen=True)
 class Frame:
-    """What a target needs to become numbers: the matched feature, its bins and the task's horizon."""
+    """What a target needs to become numbers: the matched feature, its bins and the task's horizon.
+
+    Where the feature is one of several that have targets of their own, ``column`` is its number among them.
+    """
 
     feature: Feature
     bins: Bins
     horizon: int
+    column: int = 0
+
+    def rng(self, seed: int) -> np.random.Generator:
+        """What a target draws by: columns that have the same seed are independent nevertheless."""
+        return np.random.default_rng((seed, self.column) if self.column else seed)
 
 
 class Target(ABC):
@@ -63,6 +72,15 @@ class Target(ABC):
     def in_time(self) -> bool:
         """Whether the order of its values means something: an episode's does, that of a distribution's draws not."""
         return False
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """What rollouts are scored on beside it."""
+        return ()
+
+    def stretches(self, frame: Frame) -> tuple[Target, ...]:
+        """The targets that follow one another in it, whatever the horizon of the frame: most are only one."""
+        return (self,)
 
     def _row(self, numbers: tuple[float, ...], frame: Frame) -> Float[Array, " d"]:
         if len(numbers) != frame.bins.dimensions:
@@ -192,7 +210,7 @@ class Synthetic(Target):
                 f"{self.name} describes {len(self.parts)} features, {frame.feature.name} has "
                 f"{frame.bins.dimensions}; write joint(A, B, ...) with one distribution for each"
             )
-        rng = np.random.default_rng(self.seed)
+        rng = frame.rng(self.seed)
         columns = np.stack([part.sample(frame.horizon, rng) for part in self.parts], axis=1)
         return (rng.permutation(columns) if self.shuffled else columns).astype(np.float32)
 
@@ -271,7 +289,7 @@ class Drawn(Target):
             raise TargetError(
                 f"the drawn histogram has {len(self.edges)} rows, {frame.feature.name} has {frame.bins.dimensions}"
             )
-        rng = np.random.default_rng(self.seed)
+        rng = frame.rng(self.seed)
         columns = []
         for edges, weights in zip(self.edges, self.weights, strict=True):
             counts = apportion(weights, frame.horizon)
@@ -314,6 +332,10 @@ class Shifted(Target):
     def in_time(self) -> bool:
         """Where the inner target is."""
         return self.inner.in_time
+
+    def stretches(self, frame: Frame) -> tuple[Target, ...]:
+        """Moved as well."""
+        return tuple(Shifted(part, self.bins) for part in self.inner.stretches(frame))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from himatch.errors import TaskError
+from himatch.errors import TaskError, suggestion
 from himatch.statistics.features.feature import Coordinates, Feature, Function, Reward, Stack, State, of_each
 from himatch.statistics.features.stepwise import Stepwise
 from himatch.tasks import Task, get_task
@@ -53,8 +53,11 @@ def _one(name: str, task: Task) -> Feature:
             raise TaskError(f"feature {name!r} is beyond the {width} coordinates of task {task.name}")
         return Coordinates(name, (index,), of_action)
     if name not in task.features:
-        known = ", ".join(("reward", "state", *task.features, "obs[i]", "act[i]"))
-        raise TaskError(f"task {task.name} has no feature {name!r}; it has {known}")
+        known = ("reward", "state", *task.features, "obs[i]", "act[i]")
+        near = suggestion(name, known)
+        raise TaskError(
+            f"task {task.name} has no feature {name!r}; it has {', '.join(known)}" + (f"; {near}" if near else "")
+        )
     source = task.features[name]
     if callable(source):
         return Function(name, source)
