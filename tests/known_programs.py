@@ -25,5 +25,6 @@ def know_programs(policy: hm.Policy, targets: Sequence[Any], *programs: Program)
             "expected": EXPECTED,
             "temperature": policy.temperature,
             "weights": policy.weights,
+            "environment": str(policy.run.env_id),
         }
         policy.run.programs.keep(target, frame, record)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from command_line import Run, assert_refused
+from known_programs import know_programs
 from short_tasks import HORIZON, short_tasks  # noqa: F401
 from untrained import fallen_hoppers, untrained
 
@@ -18,7 +19,7 @@ from himatch.errors import TargetError
 from himatch.rehearsal import rehearsals, repertoire, search
 from himatch.rehearsal.repertoire import far_apart
 from himatch.rehearsal.stage import SEED
-from himatch.rollout.programs import Part, written
+from himatch.rollout.programs import Part
 from himatch.runs.folder import RunFolder
 from himatch.targets import Samples
 
@@ -132,11 +133,9 @@ def test_a_repertoire_goes_on_where_it_stopped(policy: hm.Policy, monkeypatch: p
 
 def test_rehearsed_conditioning_plays_the_program(policy: hm.Policy) -> None:
     """Of each seed its own; the entries' z at the rollout's clock, and nothing else."""
-    target, frame = policy.target(TARGET), policy.reference().frame
-    halves = [[["episode(1)", 20], ["episode(2)", HORIZON - 20]], written((Part("target", HORIZON),))]
-    record = {"programs": {"0": halves[0], "1": halves[1]}, "temperature": 0.0, "weights": "last"}
-    expected = {"score": 1.0, "low": 0.5, "high": 1.5, "played": 1.0, "episodes": 20, "checked": 3}
-    policy.run.programs.keep(target, frame, {**record, "expected": expected})
+    target = policy.target(TARGET)
+    halves = (Part("episode(1)", 20), Part("episode(2)", HORIZON - 20))
+    know_programs(policy, [target], halves, (Part("target", HORIZON),))
     found = policy.match(target, conditioning="rehearsed", episodes=2)
     nominal = policy.match(target, episodes=2)
     np.testing.assert_array_equal(found.features[1][0], nominal.features[1][0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +128,14 @@ def test_a_file_is_named_by_the_specification(tmp_path: Path) -> None:
         path.write_text(json.dumps({**content, "method": earlier}))
         with pytest.raises(HimatchError, match="written by an earlier himatch"):
             read_results([tmp_path])
+
+
+def test_results_of_every_row_are_read_back(tmp_path: Path) -> None:
+    """Whatever tells it apart: settings of the method, of its network or of its training."""
+    for suite in SUITES.values():
+        for row in suite.methods:
+            result = replace(job(suite.name, "hopper", "DT", "reward", held_out()), method=row.specification)
+            assert read_result(write_result(tmp_path, result)).method == row.specification
 
 
 RESULTS = Path(__file__).parents[2] / "results"

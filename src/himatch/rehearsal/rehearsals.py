@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from himatch._runtime.tensors import versions
 from himatch.errors import HimatchError
@@ -61,7 +62,7 @@ def prepare(
                 "expected": one.expected.as_json(),
                 "temperature": stage.temperature,
                 "weights": how.weights,
-                "environment": stage.run.env_id if stage.env is None else str(stage.env),
+                "environment": stage.environment,
                 "rounds": one.rounds,
                 "seconds": one.seconds,
                 "versions": versions(),
@@ -73,21 +74,16 @@ def prepare(
 
 
 def _repertoire(stage: Stage, given: Repertoire | None, kept: Kept, bar: Bar | None) -> Repertoire:
-    folder, seeds = stage.run.folder, len(stage.agent.seeds)
-    known = given or read_repertoire(folder, stage.temperature, seeds)
-    return rehearse(
-        stage,
-        known=known,
-        keep=(lambda found: write_repertoire(folder, found, stage.temperature)) if kept.writes else None,
-        bar=bar,
-    )
+    keep = partial(write_repertoire, stage) if kept.writes else None
+    return rehearse(stage, known=given or read_repertoire(stage), keep=keep, bar=bar)
 
 
 def _known(found: Rehearsal | None, stage: Stage, kept: Kept) -> bool:
     """Whether a rehearsal is of this policy as it acts now."""
     if found is None or set(found["programs"]) < {str(seed) for seed in stage.agent.seeds}:
         return False
-    return bool(found["temperature"] == stage.temperature and found["weights"] == kept.weights)
+    now = {"temperature": stage.temperature, "weights": kept.weights, "environment": stage.environment}
+    return all(found.get(name) == value for name, value in now.items())
 
 
 def _near(stage: Stage, target: Target) -> list[list[Program]]:

@@ -21,7 +21,6 @@ from himatch._runtime.tensors import versions
 from himatch.divergences import wasserstein_bins
 from himatch.rehearsal.stage import Stage
 from himatch.rollout.programs import Part, Program, episode_entry
-from himatch.runs.folder import RunFolder
 from himatch.targets import EpisodeReference, Frame
 from himatch.targets.distribution import number
 from himatch.types import Array
@@ -206,20 +205,25 @@ def _joined(one: Repertoire, other: Repertoire) -> Repertoire:
 # -- in the run folder ----------------------------------------------------------------------------------------------
 
 
-def write_repertoire(folder: RunFolder, repertoire: Repertoire, temperature: float) -> None:
-    """Keep it, with the temperature and the versions that it is of."""
+def write_repertoire(stage: Stage, repertoire: Repertoire) -> None:
+    """Keep it, with what it is of: entries, temperature, environment, versions."""
     facts = {"entries": json.dumps(repertoire.entries), "previous": json.dumps(repertoire.previous)}
     tensors = {"values": repertoire.values.contiguous(), "lengths": torch.from_numpy(repertoire.lengths)}
-    folder.write_repertoire(tensors, **facts, temperature=f"{temperature:g}", versions=json.dumps(versions()))
+    stage.run.folder.write_repertoire(tensors, **facts, **_circumstances(stage), versions=json.dumps(versions()))
 
 
-def read_repertoire(folder: RunFolder, temperature: float, seeds: int) -> Repertoire | None:
-    """The repertoire of a run, where it has one of this temperature and so many seeds."""
-    tensors = folder.repertoire()
+def read_repertoire(stage: Stage) -> Repertoire | None:
+    """The repertoire of a run, where it has one of this policy as it acts now."""
+    tensors = stage.run.folder.repertoire()
     if tensors is None:
         return None
-    facts = folder.repertoire_facts()
-    if facts.get("temperature") != f"{temperature:g}" or len(tensors["values"]) != seeds:
+    facts = stage.run.folder.repertoire_facts()
+    same = all(facts.get(name) == value for name, value in _circumstances(stage).items())
+    if not same or len(tensors["values"]) != len(stage.agent.seeds):
         return None
     entries, previous = (tuple(json.loads(facts[name])) for name in ("entries", "previous"))
     return Repertoire(entries, previous, tensors["values"], tensors["lengths"].numpy())
+
+
+def _circumstances(stage: Stage) -> dict[str, str]:
+    return {"temperature": f"{stage.temperature:g}", "environment": stage.environment}

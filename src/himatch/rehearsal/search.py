@@ -185,7 +185,8 @@ class Hunt:
     def finalists(self) -> list[Program]:
         """The best, those that were scored most often first among equals, and what other conditionings would do."""
         known = sorted(self.pool, key=lambda candidate: (candidate.mean, -len(candidate.scores)))
-        tried = [candidate.program for candidate in known if len(candidate.scores) > EPISODES] or [known[0].program]
+        twice = [candidate for candidate in known if len(candidate.scores) > EPISODES]
+        tried = [candidate.program for candidate in twice or known]
         left = objection("remaining", self.stage.run.statistic, self.stage.agent.method) is None
         other: list[Program] = [(Part(REMAINING, self.judge.steps),)] if left else []
         return [*tried[:FINALISTS], *self.own, *other]

@@ -40,6 +40,13 @@ class Stage:
     threads: int = 0
 
     @property
+    def environment(self) -> str:
+        """What the environment is called: what was rehearsed in one says nothing of another."""
+        if self.env is None or isinstance(self.env, str):
+            return str(self.env or self.run.env_id)
+        return str(getattr(self.env, "__qualname__", type(self.env).__qualname__))
+
+    @property
     def reference(self) -> EpisodeReference:
         """The training episodes."""
         return self.run.reference()

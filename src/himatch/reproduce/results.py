@@ -12,9 +12,11 @@ from typing import Any
 from himatch._runtime.files import damaged, entry, new_file, read_json
 from himatch.errors import DataError
 from himatch.methods import METHODS
+from himatch.networks.transformer import ModelConfig
 from himatch.reproduce.policies import POLICIES, PolicyName
 from himatch.reproduce.specification import DATASET, Specification
 from himatch.reproduce.suites import SUITES
+from himatch.training import TrainConfig
 
 SCORES = "scores"  # folder of the result files below a benchmark's own
 # Decimals in a file. Shares are drawn, not computed with; a return has four digits before its point.
@@ -195,9 +197,11 @@ def read_result(path: Path) -> JobResult:
 
 
 def _is_current(method: dict[str, Any]) -> bool:
-    """Whether a method of himatch's still has the settings that a file names."""
+    """Whether a method of himatch's, its network or its training still have the settings that a file names."""
     known = METHODS.get(str(method.get("name")))
-    return known is None or set(method) <= {"name", *(one.name for one in fields(known))}
+    if known is None:
+        return True
+    return set(method) <= {"name", *(one.name for kind in (known, ModelConfig, TrainConfig) for one in fields(kind))}
 
 
 def _fields_of(kind: type[Any], content: Any, where: str, *others: str) -> dict[str, Any]:
