@@ -17,10 +17,10 @@ from himatch.viz.style import ROLLOUT, blank, save
 PICTURES = Path(__file__).parent.parent / "pictures"
 THREE_MODES = "0.4*normal(3,0.5)+0.3*normal(6,0.5)+0.3*normal(10,0.5)"
 SAID = {
-    "nominal": "the target's own z: between the modes",
-    "remaining": "what remains of it: between the modes",
-    "planned": "training episodes in turn",
-    "rehearsed": "a program that was tried beforehand",
+    "nominal": "the target's own z:\nfor what an episode shows",
+    "remaining": "what remains of it:\nfor totals, disturbances",
+    "planned": "training episodes in turn:\nunseen, no simulator",
+    "rehearsed": "a program tried before:\nunseen, with a simulator",
 }
 
 
@@ -38,7 +38,7 @@ def main() -> None:
         edges = np.linspace(-1, 13, 57)
         above.hist(result.values[:, 0], edges, density=True, color="0.8")
         above.hist(result.pooled(0)[:, 0], edges, density=True, histtype="step", color=ROLLOUT, lw=1.5)
-        above.set_title(f"{conditioning}\n{SAID[conditioning]}\nW1 {result.w1:.2f}", fontsize=8.5)
+        above.set_title(f"{conditioning}, W1 {result.w1:.2f}\n{SAID[conditioning]}", fontsize=9)
         above.set(xlabel="x velocity", yticks=[])
         phi = result.features[0][0][:, 0]
         smooth = np.convolve(phi, np.ones(25) / 25, mode="valid")

@@ -263,6 +263,11 @@ class Policy(OfRun):
         self._repertoire = found
         return expected
 
+    def expected(self, target: TargetLike) -> Expected | None:
+        """What was promised of a target when it was rehearsed; nothing is simulated, ``None`` where it was not."""
+        found = self.run.programs.get(self.target(target), self.reference().frame)
+        return None if found is None else Expected(**found["expected"])
+
     @property
     def repertoire(self) -> Repertoire | None:
         """What it did under the library of conditionings, once it was rehearsed here."""

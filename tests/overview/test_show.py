@@ -66,7 +66,7 @@ def test_what_the_data_covers_is_in_numbers(hopper: hm.TrajectoryDataset, tmp_pa
     assert (covered.low, covered.high) == (pytest.approx(values.min()), pytest.approx(values.max()))
     assert covered.quantiles["25"] == pytest.approx(np.quantile(values, 0.25), rel=1e-5)
     assert sum(covered.histogram) == pytest.approx(1.0)
-    assert shown.conditionings.keys() == {"nominal", "remaining", "planned"}
+    assert shown.conditionings.keys() == {"nominal", "remaining", "planned", "rehearsed"}
     assert {suggestion.what for suggestion in shown.targets} >= {"low", "high", "low, then high"}
     assert all(suggestion.mixture is not None for suggestion in shown.targets)
 

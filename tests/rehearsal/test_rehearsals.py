@@ -152,9 +152,14 @@ def test_rehearsed_conditioning_plays_the_program(policy: hm.Policy) -> None:
 def test_a_controller_needs_no_simulator_only_the_programs(
     policy: hm.Policy, data: hm.TrajectoryDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    policy.rehearse([TARGET])
+    (promised,) = policy.rehearse([TARGET])
     monkeypatch.setattr("himatch.simulation.make_simulator", lambda *_, **__: pytest.fail("simulated"))
-    controller = hm.load(policy.folder).controller(TARGET, conditioning="rehearsed")
+    loaded = hm.load(policy.folder)
+    controller = loaded.controller(TARGET, conditioning="rehearsed")
+    assert loaded.expected(TARGET) == promised
+    assert loaded.expected("normal(5,1)") is None
+    assert f"{TARGET}" in str(loaded.show()).partition("rehearsed targets")[2]
+    assert "rehearsed target" in loaded.show()._repr_html_()
     assert controller.act(data[0].observations[0]).shape == (3,)
     with pytest.raises(TargetError, match=r"normal\(5,1\) was not rehearsed; policy.rehearse"):
         controller.retarget("normal(5,1)")

@@ -57,6 +57,17 @@ class Column:
     unit: str | None = None
 
 
+@dataclass(frozen=True)
+class Promise:
+    """What a rehearsal expects of a target: W1 (of a return or goal the error), its interval, and the time played."""
+
+    target: str
+    score: float
+    low: float
+    high: float
+    played: float
+
+
 @dataclass(frozen=True, repr=False)
 class Content:
     """What a policy is, what its data covers, and which targets it can match."""
@@ -82,6 +93,8 @@ class Content:
     labels: list[Label]
     targets: list[Suggestion]
     conditionings: dict[str, str]
+    rehearsed: list[Promise]
+    """Targets that programs are known for, with what is expected of these."""
     observations: list[Column]
     actions: list[Column]
     rate: float | None

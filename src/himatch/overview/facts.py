@@ -12,7 +12,7 @@ from himatch.errors import HimatchError
 from himatch.evaluation.sensitivity import in_words, sensitivities
 from himatch.methods import Method
 from himatch.models import find_model
-from himatch.overview.content import QUANTILES, Column, Covered, Suggestion
+from himatch.overview.content import QUANTILES, Column, Covered, Promise, Suggestion
 from himatch.overview.overview import Overview
 from himatch.overview.suggestions import Parse, labels, suggestions
 from himatch.rollout.conditioners import CONDITIONINGS, objection
@@ -61,6 +61,7 @@ def overview_of(run: Run, seeds: Sequence[int], weights: Weights, parse: Parse, 
         labels=[] if reference is None else labels(run, reference),
         targets=targets,
         conditionings=_heard(run, method),
+        rehearsed=_rehearsed(run, weights),
         observations=_columns(run, "observations"),
         actions=_columns(run, "actions"),
         rate=run.rate,
@@ -125,7 +126,17 @@ def _heard(run: Run, method: Method) -> dict[str, str]:
     heard: dict[str, str] = {
         name: HEARD[name] for name in CONDITIONINGS if objection(name, run.statistic, method) is None
     }
+    if run.env_id is None and not run.programs.found:
+        heard.pop("rehearsed", None)  # there is nothing to rehearse in
     return dict.fromkeys(heard, OF_DEMONSTRATIONS) if method.imitates else heard
+
+
+def _rehearsed(run: Run, weights: Weights) -> list[Promise]:
+    """What is kept of rehearsals of this policy as it acts now."""
+    now = {"temperature": run.temperature, "weights": weights}
+    records = (one for one in run.programs.found.values() if all(one[name] == value for name, value in now.items()))
+    names = ("score", "low", "high", "played")
+    return [Promise(one["target"], *(float(one["expected"][name]) for name in names)) for one in records]
 
 
 def _columns(run: Run, what: str) -> list[Column]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from himatch.overview.content import Content
-from himatch.overview.text import column, mixture_of, sensitivity, what
+from himatch.overview.text import column, mixture_of, promised, sensitivity, what
 from himatch.viz.svg import bars
 
 
@@ -40,6 +40,8 @@ def as_html(shown: Content) -> str:
     ]
     parts.append(_table(rows, ["target", "expression", "outside the data", mixture_of(shown)]))
     parts.append(_table([[name, words] for name, words in shown.conditionings.items()], ["conditioning", ""]))
+    kept = [[one.target, promised(one), f"{one.played:.0%}"] for one in shown.rehearsed[:8]]
+    parts.append(_table(kept, ["rehearsed target", "expected (nine cases of ten)", "played"]))
     for name, columns in (("observations", shown.observations), ("actions", shown.actions)):
         parts.append(f"<small>{name}: {escape(', '.join(map(column, columns)))}</small><br>")
     parts.append(f"<code>{escape(shown.next)}</code>")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from himatch.overview.content import Column, Content
+from himatch.overview.content import Column, Content, Promise
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 MOST = 8  # dimensions, labels or columns that are shown; --json has all
@@ -14,7 +14,8 @@ WIDTH = 100
 
 def as_text(shown: Content) -> str:
     """Everything that fits a screen; every line stands for itself."""
-    parts = [_head(shown), _covered(shown), _labels(shown), _targets(shown), _conditionings(shown), _columns(shown)]
+    parts = [_head(shown), _covered(shown), _labels(shown), _targets(shown), _conditionings(shown)]
+    parts += [_rehearsed(shown), _columns(shown)]
     texts = ["\n".join(lines) for part in parts if (lines := list(part))]
     return "\n\n".join([*texts, f"next: {shown.next}"])
 
@@ -102,6 +103,21 @@ def _conditionings(shown: Content) -> Iterator[str]:
         yield "conditioning (--conditioning)"
     for name, words in shown.conditionings.items():
         yield f"  {name:<9}  {words}"
+
+
+def _rehearsed(shown: Content) -> Iterator[str]:
+    if not shown.rehearsed:
+        return
+    wide = max(len("rehearsed targets"), *(len(one.target) + 2 for one in shown.rehearsed[:MOST]))
+    yield f"{'rehearsed targets':<{wide}}  {'expected (nine cases of ten)':<28}  played"
+    for one in shown.rehearsed[:MOST]:
+        yield f"  {one.target:<{wide - 2}}  {promised(one):<28}  {one.played:>6.0%}"
+    yield from _more(shown.rehearsed, "targets")
+
+
+def promised(one: Promise) -> str:
+    """``0.47 (0.44 to 0.49)``."""
+    return f"{one.score:.3g} ({one.low:.3g} to {one.high:.3g})"
 
 
 def _columns(shown: Content) -> Iterator[str]:
