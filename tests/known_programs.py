@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import himatch as hm
-from himatch.rollout.programs import Part, Program, written
+from himatch.rollout.programs import Program, ProgramPart, written
 
 EXPECTED = {"score": 1.0, "low": 0.5, "high": 1.5, "played": 1.0, "episodes": 20, "checked": 3}
 
@@ -17,7 +17,7 @@ def know_programs(policy: hm.Policy, targets: Sequence[Any], *programs: Program)
     for given in targets:
         target = policy.target(given)
         steps = len(target.values(frame))
-        usual = (Part("episode(1)", 4), Part("episode(3)", 2), Part("target", steps - 6))
+        usual = (ProgramPart("episode(1)", 4), ProgramPart("episode(3)", 2), ProgramPart("target", steps - 6))
         found = programs or (usual,) * len(policy.seeds)
         record = {
             "target": target.name,

@@ -18,7 +18,7 @@ from himatch.evaluation import Evaluation, MatchResult, match_targets, named_tar
 from himatch.evaluation.evaluation import grouped
 from himatch.methods import Agent, Method
 from himatch.overview import Overview, overview_of
-from himatch.rehearsal import Expected, Kept, Repertoire, Stage, prepare
+from himatch.rehearsal import Arena, Expected, Kept, Repertoire, prepare
 from himatch.rehearsal.repertoire import Bar
 from himatch.rollout import Beyond, Conditioning, Controller
 from himatch.rollout.environment import Environment
@@ -252,7 +252,7 @@ class Policy(OfRun):
             Whether to write what was found into the run folder, by default where that is the user's own.
         """
         found, expected = prepare(
-            Stage(self.run, self.agent, self.temperature, env, threads),
+            Arena(self.run, self.agent, self.temperature, env, threads),
             [self.target(target) for target in targets],
             repertoire=self._repertoire,
             seconds=seconds,

@@ -19,7 +19,7 @@ from himatch._runtime.tensors import read_tensors
 from himatch.errors import DataError, HimatchError
 from himatch.interchange.bundle import bundle
 from himatch.models import model_names, read_card, read_cards
-from himatch.rehearsal import Stage
+from himatch.rehearsal import Arena
 from himatch.rehearsal.repertoire import library, read_repertoire
 
 ROOT = Path(__file__).parents[2]
@@ -59,10 +59,10 @@ def test_a_model_uses_its_conditioning(name: str, slow: float, fast: float) -> N
 def test_a_model_brings_its_repertoire(name: str) -> None:
     """Of the policy as it acts, so that only programs have to be searched for."""
     policy = hm.load(name)
-    stage = Stage(policy.run, policy.agent, policy.temperature)
-    repertoire = read_repertoire(stage)
+    arena = Arena(policy.run, policy.agent, policy.temperature)
+    repertoire = read_repertoire(arena)
     assert repertoire is not None
-    assert list(repertoire.entries) == library(stage)
+    assert list(repertoire.entries) == library(arena)
     slow, *_, fast = sorted(repertoire.speed(0))
     assert fast > 1.5 * slow  # what it is conditioned on matters
 
@@ -77,7 +77,7 @@ def test_a_run_becomes_a_model(trained: Path, run: Run, tmp_path: Path) -> None:
         assert stored.dtype == torch.float16
         original = read_tensors(trained / "seed-1" / "last.safetensors")[name]
         torch.testing.assert_close(stored.float(), original, rtol=1e-3, atol=1e-5)
-    assert read_repertoire(Stage(model.run, model.agent, model.temperature)) is not None
+    assert read_repertoire(Arena(model.run, model.agent, model.temperature)) is not None
     thinned, reference = model.reference(), whole.reference()
     assert len(thinned.lengths) == 5
     ends = np.cumsum(reference.lengths)

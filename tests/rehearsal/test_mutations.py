@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from himatch.rehearsal.mutations import SHORTEST, Choices, tidied, varied
-from himatch.rollout.programs import Part, Program, read, written
+from himatch.rollout.programs import Program, ProgramPart, read, written
 
 ENTRIES = tuple(f"normal({i}, 1)" for i in range(9))
 CHOICES = Choices(ENTRIES, np.ones(len(ENTRIES)))
 
 parts = st.tuples(st.sampled_from((*ENTRIES, "target")), st.integers(1, 400))
-programs = st.lists(parts, min_size=1, max_size=6).map(lambda some: tuple(Part(*part) for part in some))
+programs = st.lists(parts, min_size=1, max_size=6).map(lambda some: tuple(ProgramPart(*part) for part in some))
 
 
 def steps(program: Program) -> int:
@@ -43,7 +43,7 @@ def test_tidied_programs_stay_as_they_are(program: Program, whole: int) -> None:
 
 def test_every_kind_of_variation_comes_up() -> None:
     """Durations, entries, order, and more or fewer parts."""
-    rng, program = np.random.default_rng(0), (Part(ENTRIES[2], 400), Part(ENTRIES[6], 600))
+    rng, program = np.random.default_rng(0), (ProgramPart(ENTRIES[2], 400), ProgramPart(ENTRIES[6], 600))
     found = [varied(program, CHOICES, rng) for _ in range(300)]
     entries = [tuple(part.entry for part in one) for one in found]
     assert any(e == (ENTRIES[2], ENTRIES[6]) and one != program for e, one in zip(entries, found, strict=True))

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import himatch as hm
+from himatch.rehearsal.arena import Judge
 from himatch.rehearsal.promise import expectation
-from himatch.rehearsal.stage import Judge
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
 from himatch.targets import EpisodeReference, Frame

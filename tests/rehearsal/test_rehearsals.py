@@ -17,9 +17,9 @@ from untrained import fallen_hoppers, untrained
 import himatch as hm
 from himatch.errors import TargetError
 from himatch.rehearsal import rehearsals, repertoire, search
+from himatch.rehearsal.arena import SEED
 from himatch.rehearsal.repertoire import far_apart
-from himatch.rehearsal.stage import SEED
-from himatch.rollout.programs import Part
+from himatch.rollout.programs import ProgramPart
 from himatch.runs.folder import RunFolder
 from himatch.targets import Samples
 
@@ -53,9 +53,9 @@ def policy(data: hm.TrajectoryDataset, tmp_path: Path) -> hm.Policy:
 def count(patch: pytest.MonkeyPatch, module: Any, name: str) -> list[int]:
     called, real = [], getattr(module, name)
 
-    def counted(stage: Any, given: Any, *rest: Any, **more: Any) -> Any:
+    def counted(arena: Any, given: Any, *rest: Any, **more: Any) -> Any:
         called.append(len(given))
-        return real(stage, given, *rest, **more)
+        return real(arena, given, *rest, **more)
 
     patch.setattr(module, name, counted)
     return called
@@ -107,11 +107,11 @@ def test_programs_are_kept_and_not_searched_for_again(policy: hm.Policy, monkeyp
 def test_a_repertoire_goes_on_where_it_stopped(policy: hm.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     real, played = repertoire._played, []
 
-    def stops(stage: Any, entries: Any, *rest: Any) -> Any:
+    def stops(arena: Any, entries: Any, *rest: Any) -> Any:
         if played:
             raise KeyboardInterrupt
         played.append(list(entries))
-        return real(stage, entries, *rest)
+        return real(arena, entries, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(repertoire, "_played", stops)
@@ -134,8 +134,8 @@ def test_a_repertoire_goes_on_where_it_stopped(policy: hm.Policy, monkeypatch: p
 def test_rehearsed_conditioning_plays_the_program(policy: hm.Policy) -> None:
     """Of each seed its own; the entries' z at the rollout's clock, and nothing else."""
     target = policy.target(TARGET)
-    halves = (Part("episode(1)", 20), Part("episode(2)", HORIZON - 20))
-    know_programs(policy, [target], halves, (Part("target", HORIZON),))
+    halves = (ProgramPart("episode(1)", 20), ProgramPart("episode(2)", HORIZON - 20))
+    know_programs(policy, [target], halves, (ProgramPart("target", HORIZON),))
     found = policy.match(target, conditioning="rehearsed", episodes=2)
     nominal = policy.match(target, episodes=2)
     np.testing.assert_array_equal(found.features[1][0], nominal.features[1][0])

@@ -13,16 +13,16 @@ from untrained import untrained
 
 import himatch as hm
 from himatch.rehearsal import search as searching
+from himatch.rehearsal.arena import Arena, Judge, Played, Steps
 from himatch.rehearsal.repertoire import Repertoire, library
 from himatch.rehearsal.search import search
-from himatch.rehearsal.stage import Judge, Played, Stage, Steps
-from himatch.rollout.programs import REMAINING, TARGET, Part, Program
+from himatch.rollout.programs import REMAINING, TARGET, Program, ProgramPart
 from himatch.targets import Target
 
 HORIZON = 200
 
 
-class Biased(Stage):
+class Biased(Arena):
     """A policy that is one faster than it is conditioned to be, and at 7 and above lies down for good."""
 
     nominal = 3.0
@@ -52,7 +52,7 @@ class Biased(Stage):
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Biased:
+def arena(tmp_path: Path) -> Biased:
     rng = np.random.default_rng(0)
     episodes = [
         hm.Trajectory(
@@ -67,9 +67,9 @@ def stage(tmp_path: Path) -> Biased:
     return Biased(policy.run, policy.agent)
 
 
-def repertoire_of(stage: Biased) -> Repertoire:
-    entries = library(stage)
-    rolled = stage.play([[(Part(entry, HORIZON),)] for entry in entries], [], 2, 0)
+def repertoire_of(arena: Biased) -> Repertoire:
+    entries = library(arena)
+    rolled = arena.play([[(ProgramPart(entry, HORIZON),)] for entry in entries], [], 2, 0)
     values = np.zeros((2, len(entries), 3, HORIZON, 1), np.float16)
     lengths = np.zeros((2, len(entries), 3), np.int64)
     for n, own in enumerate(rolled):
@@ -79,66 +79,66 @@ def repertoire_of(stage: Biased) -> Repertoire:
     return Repertoire(tuple(entries), tuple(entries), torch.from_numpy(values), lengths)
 
 
-def test_it_finds_what_achieves_the_target_not_what_is_called_so(stage: Biased) -> None:
+def test_it_finds_what_achieves_the_target_not_what_is_called_so(arena: Biased) -> None:
     """Two modes, half of the time each: entries of 1 and 4 m/s give 2 and 5."""
-    target = stage.run.target("0.5*point(2)+0.5*point(5)")
-    found = search(stage, [target], repertoire_of(stage))[0]
-    judge = Judge(target, stage.reference)
+    target = arena.run.target("0.5*point(2)+0.5*point(5)")
+    found = search(arena, [target], repertoire_of(arena))[0]
+    judge = Judge(target, arena.reference)
     assert len(found.programs) == 2
     for program in found.programs:
-        assert judge.pooled([stage._rolled(program)]) < 0.15
-        assert judge.pooled([stage._rolled(((Part(TARGET, HORIZON)),))]) > 1.4
+        assert judge.pooled([arena._rolled(program)]) < 0.15
+        assert judge.pooled([arena._rolled(((ProgramPart(TARGET, HORIZON)),))]) > 1.4
     assert found.expected.score < 0.15
     assert found.expected.played == 1.0
 
 
-def test_programs_that_fall_are_charged_for_it(stage: Biased) -> None:
+def test_programs_that_fall_are_charged_for_it(arena: Biased) -> None:
     """What lies beyond 7 can only be reached by falling, which costs more than to stay below it."""
-    target = stage.run.target("point(8)")
-    found = search(stage, [target], repertoire_of(stage))[0]
+    target = arena.run.target("point(8)")
+    found = search(arena, [target], repertoire_of(arena))[0]
     assert found.expected.played == 1.0
-    assert all(len(stage._rolled(program)) == HORIZON for program in found.programs)
+    assert all(len(arena._rolled(program)) == HORIZON for program in found.programs)
 
 
 @pytest.mark.parametrize(("nominal", "remaining", "entry"), [(4.25, 0.0, TARGET), (0.0, 4.25, REMAINING)])
 def test_what_other_conditionings_do_is_not_forgotten(
-    stage: Biased, nominal: float, remaining: float, entry: str, monkeypatch: pytest.MonkeyPatch
+    arena: Biased, nominal: float, remaining: float, entry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Biased, "nominal", nominal)
     monkeypatch.setattr(Biased, "remaining", remaining)
-    target = stage.run.target("point(4.25)")
-    assert search(stage, [target], repertoire_of(stage))[0].programs == ((Part(entry, HORIZON),),) * 2
+    target = arena.run.target("point(4.25)")
+    assert search(arena, [target], repertoire_of(arena))[0].programs == ((ProgramPart(entry, HORIZON),),) * 2
 
 
-def test_several_targets_at_once_are_each_searched_for(stage: Biased) -> None:
-    targets = [stage.run.target(text) for text in ("point(2)", "point(5)", "uniform(1,6)")]
-    found = search(stage, targets, repertoire_of(stage))
+def test_several_targets_at_once_are_each_searched_for(arena: Biased) -> None:
+    targets = [arena.run.target(text) for text in ("point(2)", "point(5)", "uniform(1,6)")]
+    found = search(arena, targets, repertoire_of(arena))
     for target, one in zip(targets, found, strict=True):
-        assert Judge(target, stage.reference).pooled([stage._rolled(one.programs[0])]) < 0.4
+        assert Judge(target, arena.reference).pooled([arena._rolled(one.programs[0])]) < 0.4
 
 
-def test_a_budget_ends_the_rounds(stage: Biased, monkeypatch: pytest.MonkeyPatch) -> None:
-    target, repertoire = stage.run.target("uniform(1,6)"), repertoire_of(stage)
-    assert search(stage, [target], repertoire, seconds=1e-9)[0].rounds == 1
+def test_a_budget_ends_the_rounds(arena: Biased, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, repertoire = arena.run.target("uniform(1,6)"), repertoire_of(arena)
+    assert search(arena, [target], repertoire, seconds=1e-9)[0].rounds == 1
     monkeypatch.setattr(searching, "PAYS", 1.0)  # nothing ever pays: it ends as soon as that is known
-    assert search(stage, [target], repertoire)[0].rounds == 3
+    assert search(arena, [target], repertoire)[0].rounds == 3
 
 
-def test_programs_to_begin_with_are_tried(stage: Biased, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_to_begin_with_are_tried(arena: Biased, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that no variation in a single round would find."""
     monkeypatch.setattr(searching, "ROUNDS", 1)
-    known = tuple(Part(f"shuffled(normal({1 + i % 2 * 3}.0, 0.1), 0)", HORIZON // 10) for i in range(10))
-    target = stage.run.target("0.5*point(2)+0.5*point(5)")
-    found = search(stage, [target], repertoire_of(stage), starts=[[[known], [known]]])[0]
+    known = tuple(ProgramPart(f"shuffled(normal({1 + i % 2 * 3}.0, 0.1), 0)", HORIZON // 10) for i in range(10))
+    target = arena.run.target("0.5*point(2)+0.5*point(5)")
+    found = search(arena, [target], repertoire_of(arena), starts=[[[known], [known]]])[0]
     assert found.programs == (known, known)
 
 
-def test_targets_one_after_another_are_matched_in_their_order(stage: Biased) -> None:
+def test_targets_one_after_another_are_matched_in_their_order(arena: Biased) -> None:
     """Slow and then fast, and the other way round: W1 of all steps would not tell the two apart."""
     texts = ("point(2) for 120 then point(5)", "point(5) for 120 then point(2)")
-    targets = [stage.run.target(text) for text in texts]
-    for found, target, early in zip(search(stage, targets, repertoire_of(stage)), targets, (2.0, 5.0), strict=True):
-        rolled = stage._rolled(found.programs[0])
+    targets = [arena.run.target(text) for text in texts]
+    for found, target, early in zip(search(arena, targets, repertoire_of(arena)), targets, (2.0, 5.0), strict=True):
+        rolled = arena._rolled(found.programs[0])
         assert abs(float(rolled[:100].mean()) - early) < 0.5
-        assert Judge(target, stage.reference).pooled([rolled]) < 0.4
-        assert Judge(target, stage.reference).pooled([rolled[::-1]]) > 1.0
+        assert Judge(target, arena.reference).pooled([rolled]) < 0.4
+        assert Judge(target, arena.reference).pooled([rolled[::-1]]) > 1.0

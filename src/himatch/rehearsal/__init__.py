@@ -1,8 +1,8 @@
 """What a policy really does, found out in a simulator before it counts: temperature, repertoire, programs, promises."""
 
+from himatch.rehearsal.arena import Arena
 from himatch.rehearsal.promise import Expected
 from himatch.rehearsal.rehearsals import Kept, prepare
 from himatch.rehearsal.repertoire import Repertoire
-from himatch.rehearsal.stage import Stage
 
-__all__ = ["Expected", "Kept", "Repertoire", "Stage", "prepare"]
+__all__ = ["Arena", "Expected", "Kept", "Repertoire", "prepare"]

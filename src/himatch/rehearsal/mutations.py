@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from himatch._runtime.shapes import Array64
-from himatch.rollout.programs import Part, Program
+from himatch.rollout.programs import Program, ProgramPart
 from himatch.targets.distribution import apportion
 
 SHORTEST = 0.02  # of a rollout: what is shorter is over before the robot has changed its speed
@@ -55,19 +55,23 @@ def _varied(program: Program, choices: Choices, rng: np.random.Generator) -> Pro
     if kind == "durations":
         other = place + 1 if place + 1 < len(parts) and (place == 0 or rng.random() < 0.5) else place - 1
         moved = min(round(steps * rng.exponential(0.08)) + 1, parts[place].steps)
-        parts[place] = Part(parts[place].entry, parts[place].steps - moved)
-        parts[other] = Part(parts[other].entry, parts[other].steps + moved)
+        parts[place] = ProgramPart(parts[place].entry, parts[place].steps - moved)
+        parts[other] = ProgramPart(parts[other].entry, parts[other].steps + moved)
     elif kind == "entry":
-        parts[place] = Part(choices.near(parts[place].entry, rng), parts[place].steps)
+        parts[place] = ProgramPart(choices.near(parts[place].entry, rng), parts[place].steps)
     elif kind == "insert":
         taken = round(parts[place].steps * rng.uniform(0.1, 0.6))
         before = round((parts[place].steps - taken) * rng.choice((0.0, 0.5, 1.0)))
         entry, rest = parts[place].entry, parts[place].steps - taken - before
-        parts[place : place + 1] = [Part(entry, before), Part(choices.any(rng), taken), Part(entry, rest)]
+        parts[place : place + 1] = [
+            ProgramPart(entry, before),
+            ProgramPart(choices.any(rng), taken),
+            ProgramPart(entry, rest),
+        ]
     elif kind == "remove":
         gone = parts.pop(place)
         heir = min(place, len(parts) - 1) if rng.random() < 0.5 else max(place - 1, 0)
-        parts[heir] = Part(parts[heir].entry, parts[heir].steps + gone.steps)
+        parts[heir] = ProgramPart(parts[heir].entry, parts[heir].steps + gone.steps)
     else:
         other = (place + 1) % len(parts)
         parts[place], parts[other] = parts[other], parts[place]
@@ -78,14 +82,14 @@ def tidied(program: Program, steps: int) -> Program:
     """The same in so many steps, without parts that are too short, neighbours of one entry as one."""
     least = max(1, round(SHORTEST * steps))
     shares = apportion([part.steps for part in program], steps).tolist()
-    fitted = [Part(part.entry, share) for part, share in zip(program, shares, strict=True)]
+    fitted = [ProgramPart(part.entry, share) for part, share in zip(program, shares, strict=True)]
     kept = [part for part in fitted if part.steps >= least] or [max(fitted, key=lambda part: part.steps)]
-    joined: list[Part] = []
+    joined: list[ProgramPart] = []
     for part in kept:
         if joined and joined[-1].entry == part.entry:
-            part = Part(part.entry, joined.pop().steps + part.steps)
+            part = ProgramPart(part.entry, joined.pop().steps + part.steps)
         joined.append(part)
     lacking = steps - sum(part.steps for part in joined)
     longest = max(range(len(joined)), key=lambda i: joined[i].steps)
-    joined[longest] = Part(joined[longest].entry, joined[longest].steps + lacking)
+    joined[longest] = ProgramPart(joined[longest].entry, joined[longest].steps + lacking)
     return tuple(joined)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from himatch.rehearsal.stage import Judge
+from himatch.rehearsal.arena import Judge
 from himatch.types import Array
 
 LEVEL = 0.9

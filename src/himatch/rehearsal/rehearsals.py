@@ -8,10 +8,10 @@ from functools import partial
 
 from himatch._runtime.tensors import versions
 from himatch.errors import HimatchError
+from himatch.rehearsal.arena import Arena, Judge
 from himatch.rehearsal.promise import Expected
 from himatch.rehearsal.repertoire import Bar, Repertoire, read_repertoire, rehearse, write_repertoire
 from himatch.rehearsal.search import check_rehearsable, search
-from himatch.rehearsal.stage import Judge, Stage
 from himatch.rollout.programs import Program, read, written
 from himatch.runs.programs import Rehearsal
 from himatch.targets import Target
@@ -29,7 +29,7 @@ class Kept:
 
 
 def prepare(
-    stage: Stage,
+    arena: Arena,
     targets: Sequence[Target],
     *,
     repertoire: Repertoire | None = None,
@@ -39,15 +39,15 @@ def prepare(
     bar: Bar | None = None,
 ) -> tuple[Repertoire, list[Expected]]:
     """The repertoire, and for every target what to expect of its programs, found now unless they are known already."""
-    check_rehearsable(stage)
+    check_rehearsable(arena)
     how = kept or Kept()
-    repertoire = _repertoire(stage, repertoire, how, bar)
-    programs, frame = stage.run.programs, stage.reference.frame
-    missing = [target for target in targets if not _known(programs.get(target, frame), stage, how)]
+    repertoire = _repertoire(arena, repertoire, how, bar)
+    programs, frame = arena.run.programs, arena.reference.frame
+    missing = [target for target in targets if not _known(programs.get(target, frame), arena, how)]
     if missing:
-        starts = [_near(stage, target) for target in missing]
+        starts = [_near(arena, target) for target in missing]
         found = search(
-            stage,
+            arena,
             missing,
             repertoire,
             seconds=seconds,
@@ -58,11 +58,11 @@ def prepare(
         for target, one in zip(missing, found, strict=True):
             record: Rehearsal = {
                 "target": target.name,
-                "programs": {str(s): written(p) for s, p in zip(stage.agent.seeds, one.programs, strict=True)},
+                "programs": {str(s): written(p) for s, p in zip(arena.agent.seeds, one.programs, strict=True)},
                 "expected": one.expected.as_json(),
-                "temperature": stage.temperature,
+                "temperature": arena.temperature,
                 "weights": how.weights,
-                "environment": stage.environment,
+                "environment": arena.environment,
                 "rounds": one.rounds,
                 "seconds": one.seconds,
                 "versions": versions(),
@@ -73,29 +73,29 @@ def prepare(
     return repertoire, [Expected(**programs.rehearsal(target, frame)["expected"]) for target in targets]
 
 
-def _repertoire(stage: Stage, given: Repertoire | None, kept: Kept, bar: Bar | None) -> Repertoire:
-    keep = partial(write_repertoire, stage) if kept.writes else None
-    return rehearse(stage, known=given or read_repertoire(stage), keep=keep, bar=bar)
+def _repertoire(arena: Arena, given: Repertoire | None, kept: Kept, bar: Bar | None) -> Repertoire:
+    keep = partial(write_repertoire, arena) if kept.writes else None
+    return rehearse(arena, known=given or read_repertoire(arena), keep=keep, bar=bar)
 
 
-def _known(found: Rehearsal | None, stage: Stage, kept: Kept) -> bool:
+def _known(found: Rehearsal | None, arena: Arena, kept: Kept) -> bool:
     """Whether a rehearsal is of this policy as it acts now."""
-    if found is None or set(found["programs"]) < {str(seed) for seed in stage.agent.seeds}:
+    if found is None or set(found["programs"]) < {str(seed) for seed in arena.agent.seeds}:
         return False
-    now = {"temperature": stage.temperature, "weights": kept.weights, "environment": stage.environment}
+    now = {"temperature": arena.temperature, "weights": kept.weights, "environment": arena.environment}
     return all(found.get(name) == value for name, value in now.items())
 
 
-def _near(stage: Stage, target: Target) -> list[list[Program]]:
+def _near(arena: Arena, target: Target) -> list[list[Program]]:
     """For every seed the programs of targets near this one and as long."""
-    judge, reference, seeds = Judge(target, stage.reference), stage.reference, stage.agent.seeds
+    judge, reference, seeds = Judge(target, arena.reference), arena.reference, arena.agent.seeds
     known = []
-    for record in stage.run.programs.found.values():
+    for record in arena.run.programs.found.values():
         programs = {seed: read(record["programs"].get(str(seed), ())) for seed in seeds}
         if not all(sum(part.steps for part in program) == judge.steps for program in programs.values()):
             continue
         try:
-            other = stage.run.target(record["target"])
+            other = arena.run.target(record["target"])
         except HimatchError:
             continue  # an episode, which its name does not give back
         if other.matches != target.matches or other.matches != "distribution":

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from himatch._runtime.shapes import Array64
 from himatch._runtime.tensors import versions
 from himatch.divergences import wasserstein_bins
-from himatch.rehearsal.stage import Stage
-from himatch.rollout.programs import Part, Program, episode_entry
+from himatch.rehearsal.arena import Arena
+from himatch.rollout.programs import Program, ProgramPart, episode_entry
 from himatch.targets import EpisodeReference, Frame
 from himatch.targets.distribution import number
 from himatch.types import Array
@@ -97,9 +97,9 @@ class Repertoire:
         return float(np.minimum(self.lengths[:, :, :-1] / self.values.shape[3], 1.0).mean())
 
 
-def library(stage: Stage) -> list[str]:
+def library(arena: Arena) -> list[str]:
     """The entries for a policy."""
-    reference, matches = stage.reference, stage.agent.method.matches
+    reference, matches = arena.reference, arena.agent.method.matches
     if matches != "distribution":
         reached = reference.totals if matches == "return" else reference.finals
         if reached.shape[1] > 1:  # numbers of several features go together only where an episode shows them
@@ -133,7 +133,7 @@ def far_apart(reference: EpisodeReference, count: int) -> list[int]:
 
 
 def rehearse(
-    stage: Stage,
+    arena: Arena,
     *,
     known: Repertoire | None = None,
     keep: Callable[[Repertoire], None] | None = None,
@@ -143,10 +143,10 @@ def rehearse(
 
     ``keep`` is called whenever some entries are done, so that little is lost when it is interrupted.
     """
-    wanted = library(stage)
+    wanted = library(arena)
     done = [] if known is None else [entry for entry in known.entries if entry in wanted]
     missing = [entry for entry in wanted if entry not in done]
-    found, horizon = known, stage.reference.frame.horizon
+    found, horizon = known, arena.reference.frame.horizon
     progress = None if bar is None or not missing else bar("repertoire")
     total, reached = 2 * len(missing) * horizon, 0
     for first in range(0, len(missing), TOGETHER):
@@ -159,7 +159,7 @@ def rehearse(
                 progress(min(reached, total), total)
 
         previous = _previous(entries, wanted)
-        more = _played(stage, entries, previous, step)
+        more = _played(arena, entries, previous, step)
         found = more if found is None else _joined(found, more)
         reached = 2 * (first + len(entries)) * horizon
         if keep is not None:
@@ -173,17 +173,18 @@ def _previous(entries: Sequence[str], library: Sequence[str]) -> list[str]:
     return [library[(library.index(entry) + len(library) // 2) % len(library)] for entry in entries]
 
 
-def _played(stage: Stage, entries: Sequence[str], previous: Sequence[str], step: Callable[[int], None]) -> Repertoire:
-    horizon, stack = stage.reference.frame.horizon, len(stage.agent.seeds)
+def _played(arena: Arena, entries: Sequence[str], previous: Sequence[str], step: Callable[[int], None]) -> Repertoire:
+    horizon, stack = arena.reference.frame.horizon, len(arena.agent.seeds)
     half = horizon // 2
-    alone: list[Program] = [(Part(entry, horizon),) for entry in entries]
+    alone: list[Program] = [(ProgramPart(entry, horizon),) for entry in entries]
     after: list[Program] = [
-        (Part(before, half), Part(entry, horizon - half)) for before, entry in zip(previous, entries, strict=True)
+        (ProgramPart(before, half), ProgramPart(entry, horizon - half))
+        for before, entry in zip(previous, entries, strict=True)
     ]
-    targets = [stage.run.target(np.zeros((1, stage.reference.frame.bins.dimensions)))] * len(entries)
-    rolled = stage.play([[program] * stack for program in alone], targets, ROLLOUTS, 0, step)
-    switched = stage.play([[program] * stack for program in after], targets, 1, ROLLOUTS, step)
-    dimensions = stage.reference.frame.bins.dimensions
+    targets = [arena.run.target(np.zeros((1, arena.reference.frame.bins.dimensions)))] * len(entries)
+    rolled = arena.play([[program] * stack for program in alone], targets, ROLLOUTS, 0, step)
+    switched = arena.play([[program] * stack for program in after], targets, 1, ROLLOUTS, step)
+    dimensions = arena.reference.frame.bins.dimensions
     values = np.zeros((stack, len(entries), ROLLOUTS + 1, horizon, dimensions), np.float16)
     lengths = np.zeros((stack, len(entries), ROLLOUTS + 1), np.int64)
     for n, (some, one) in enumerate(zip(rolled, switched, strict=True)):
@@ -205,25 +206,25 @@ def _joined(one: Repertoire, other: Repertoire) -> Repertoire:
 # -- in the run folder ----------------------------------------------------------------------------------------------
 
 
-def write_repertoire(stage: Stage, repertoire: Repertoire) -> None:
+def write_repertoire(arena: Arena, repertoire: Repertoire) -> None:
     """Keep it, with what it is of: entries, temperature, environment, versions."""
     facts = {"entries": json.dumps(repertoire.entries), "previous": json.dumps(repertoire.previous)}
     tensors = {"values": repertoire.values.contiguous(), "lengths": torch.from_numpy(repertoire.lengths)}
-    stage.run.folder.write_repertoire(tensors, **facts, **_circumstances(stage), versions=json.dumps(versions()))
+    arena.run.folder.write_repertoire(tensors, **facts, **_circumstances(arena), versions=json.dumps(versions()))
 
 
-def read_repertoire(stage: Stage) -> Repertoire | None:
+def read_repertoire(arena: Arena) -> Repertoire | None:
     """The repertoire of a run, where it has one of this policy as it acts now."""
-    tensors = stage.run.folder.repertoire()
+    tensors = arena.run.folder.repertoire()
     if tensors is None:
         return None
-    facts = stage.run.folder.repertoire_facts()
-    same = all(facts.get(name) == value for name, value in _circumstances(stage).items())
-    if not same or len(tensors["values"]) != len(stage.agent.seeds):
+    facts = arena.run.folder.repertoire_facts()
+    same = all(facts.get(name) == value for name, value in _circumstances(arena).items())
+    if not same or len(tensors["values"]) != len(arena.agent.seeds):
         return None
     entries, previous = (tuple(json.loads(facts[name])) for name in ("entries", "previous"))
     return Repertoire(entries, previous, tensors["values"], tensors["lengths"].numpy())
 
 
-def _circumstances(stage: Stage) -> dict[str, str]:
-    return {"temperature": f"{stage.temperature:g}", "environment": stage.environment}
+def _circumstances(arena: Arena) -> dict[str, str]:
+    return {"temperature": f"{arena.temperature:g}", "environment": arena.environment}

@@ -21,7 +21,7 @@ from himatch._runtime.shapes import Bool, Float, Int, shaped
 from himatch.errors import TargetError
 from himatch.methods import Agent, Method
 from himatch.methods.conditioner import ALL, Conditioner, Some, padded, replaced_rows
-from himatch.rollout.programs import REMAINING, TARGET, Entries, Part, Program, read, scheduled
+from himatch.rollout.programs import REMAINING, TARGET, Entries, Program, ProgramPart, read, scheduled
 from himatch.runs.run import Run
 from himatch.statistics.aggregators import Additive
 from himatch.statistics.information import Statistic
@@ -202,7 +202,7 @@ def of_programs(
     each = [(program[k], target) for k in range(stack) for program, target in zip(programs, targets, strict=True)]
     alone = [program[0].entry == REMAINING for program, _ in each]
     tables = [
-        entries.laid_out((Part(TARGET, program[0].steps),) if left else program, target)
+        entries.laid_out((ProgramPart(TARGET, program[0].steps),) if left else program, target)
         for left, (program, target) in zip(alone, each, strict=True)
     ]
     remaining = None

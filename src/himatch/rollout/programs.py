@@ -33,14 +33,14 @@ _EPISODE = re.compile(r"episode\((\d+)\)")
 
 
 @dataclass(frozen=True)
-class Part:
+class ProgramPart:
     """So many steps conditioned on an entry."""
 
     entry: str
     steps: int
 
 
-Program = tuple[Part, ...]
+Program = tuple[ProgramPart, ...]
 
 
 def episode_entry(number: int) -> str:
@@ -55,7 +55,7 @@ def written(program: Program) -> list[list[str | int]]:
 
 def read(parts: Sequence[Sequence[str | int]]) -> Program:
     """The program that was written."""
-    return tuple(Part(str(entry), int(steps)) for entry, steps in parts)
+    return tuple(ProgramPart(str(entry), int(steps)) for entry, steps in parts)
 
 
 class Entries:
@@ -107,9 +107,9 @@ def scheduled(target: Target, reference: EpisodeReference, steps: int) -> Progra
     """
     stretches = target.stretches(reference.frame)
     lengths = [len(one.values(reference.frame)) for one in stretches] if len(stretches) > 1 else [steps]
-    parts: list[Part] = []
+    parts: list[ProgramPart] = []
     for stretch, length in zip(stretches, lengths, strict=True):
         found = reference.schedule(stretch, length, sum(part.steps for part in parts))
         shares = apportion([share for _, share in found], length).tolist()
-        parts += [Part(episode_entry(i), share) for (i, _), share in zip(found, shares, strict=True) if share]
+        parts += [ProgramPart(episode_entry(i), share) for (i, _), share in zip(found, shares, strict=True) if share]
     return tuple(parts)

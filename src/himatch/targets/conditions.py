@@ -95,14 +95,14 @@ class OfFeatures(Target):
                 "these can have bounds, such as NAME > 1"
             )
         alone = [
-            Frame(Column(feature, i, name), Bins((low,), (high,), bins.count), frame.horizon, i)
+            Frame(FeatureColumn(feature, i, name), Bins((low,), (high,), bins.count), frame.horizon, i)
             for i, (name, low, high) in enumerate(zip(names, bins.low, bins.high, strict=True))
         ]
         return [(given[name], one) for name, one in zip(names, alone, strict=True)]
 
 
 @dataclass(frozen=True)
-class Column:
+class FeatureColumn:
     """One column of a feature, as a feature."""
 
     feature: Feature

@@ -30,7 +30,7 @@ Steps = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Stage:
+class Arena:
     """A policy, and the environment that it is rehearsed in."""
 
     run: Run
