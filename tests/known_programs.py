@@ -26,5 +26,6 @@ def know_programs(policy: hm.Policy, targets: Sequence[Any], *programs: Program)
             "temperature": policy.temperature,
             "weights": policy.weights,
             "environment": str(policy.run.env_id),
+            "seeds": policy.agent.digests(),
         }
         policy.run.programs.keep(target, frame, record)

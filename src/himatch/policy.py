@@ -62,7 +62,7 @@ class Policy(OfRun):
         self.run, self.agent = run, agent.eval()
         self.temperature = run.temperature
         self.weights: Weights = "last"
-        self._repertoire: Repertoire | None = None
+        self._repertoires: dict[str, Repertoire] = {}
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class Policy(OfRun):
     @temperature.setter
     def temperature(self, temperature: float) -> None:
         self._temperature: float = from_zero("the temperature", temperature)
-        self._repertoire = None  # it does other things now
+        self._repertoires = {}  # it does other things now
 
     def __repr__(self) -> str:
         feature = getattr(self.method, "feature", None)
@@ -251,16 +251,18 @@ class Policy(OfRun):
         keep
             Whether to write what was found into the run folder, by default where that is the user's own.
         """
+        arena = Arena(self.run, self.agent, self.temperature, env, threads)
         found, expected = prepare(
-            Arena(self.run, self.agent, self.temperature, env, threads),
+            arena,
             [self.target(target) for target in targets],
-            repertoire=self._repertoire,
+            repertoire=self._repertoires.get(arena.environment),
             seconds=seconds,
             episodes=episodes,
             kept=Kept(self.weights, is_users(self.folder) if keep is None else keep),
             bar=bar,
         )
-        self._repertoire = found
+        self._repertoires.pop(arena.environment, None)
+        self._repertoires[arena.environment] = found  # the latest comes last
         return expected
 
     def expected(self, target: TargetLike) -> Expected | None:
@@ -270,8 +272,8 @@ class Policy(OfRun):
 
     @property
     def repertoire(self) -> Repertoire | None:
-        """What it did under the library of conditionings, once it was rehearsed here."""
-        return self._repertoire
+        """What it did under the library of conditionings when it was last rehearsed here."""
+        return next(reversed(self._repertoires.values()), None)
 
     def evaluate(
         self,

@@ -165,6 +165,34 @@ def test_a_controller_needs_no_simulator_only_the_programs(
         controller.retarget("normal(5,1)")
 
 
+def test_other_weights_are_another_policy(policy: hm.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training that went on: neither programs nor the repertoire of before are used."""
+    policy.rehearse([TARGET])
+    moved = {name: tensor + 0.01 for name, tensor in policy.run.folder.weights(1).items()}
+    policy.run.folder.write_weights(1, "last", moved)
+    again = hm.load(policy.folder)
+    with pytest.raises(TargetError, match="was rehearsed with other weights than these; rehearse it again"):
+        again.controller(TARGET, seed=1, conditioning="rehearsed")
+    again.controller(TARGET, seed=0, conditioning="rehearsed")  # which are the same
+    played = count(monkeypatch, repertoire, "_played")
+    searched = count(monkeypatch, rehearsals, "search")
+    again.rehearse([TARGET])
+    assert (played, searched) == ([3, 2], [1])
+    again.controller(TARGET, seed=1, conditioning="rehearsed")
+
+
+def test_another_environment_is_rehearsed_for_itself(policy: hm.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy.rehearse([TARGET])
+    own = policy.repertoire
+    played = count(monkeypatch, repertoire, "_played")
+    policy.rehearse([TARGET], env="Hopper-v4", keep=False)
+    assert played == [3, 2]
+    assert policy.repertoire is not own
+    policy.rehearse(keep=False)
+    assert played == [3, 2]
+    assert policy.repertoire is own
+
+
 def test_other_statistics_have_numbers_in_their_library(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     policy = untrained(hm.DT("x_velocity"), data, tmp_path / "run")
     expected = policy.rehearse(["return(20)"])[0]

@@ -9,6 +9,7 @@ What a batch holds is in ``batch.py``, what a window is in ``window.py``, the co
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -69,6 +70,18 @@ class Agent(nn.Module):
         super().__init__()
         self.method, self.config, self.dims, self.seeds = method, config, dims, seeds
         self.spec = method.batch_spec(config.context, dims.action)
+
+    def digests(self) -> dict[str, str]:
+        """A checksum of every seed's weights: what was found out about others says nothing of these."""
+        state = {name: tensor.cpu() for name, tensor in sorted(self.state_dict().items())}
+        found = {}
+        for place, seed in enumerate(self.seeds):
+            digest = hashlib.sha256()
+            for name, tensor in state.items():
+                digest.update(name.encode())
+                digest.update(tensor[place].contiguous().numpy().tobytes())
+            found[str(seed)] = digest.hexdigest()[:16]
+        return found
 
     # -- training -----------------------------------------------------------------------------------------------
 

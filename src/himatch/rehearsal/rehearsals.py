@@ -43,7 +43,7 @@ def prepare(
     how = kept or Kept()
     repertoire = _repertoire(arena, repertoire, how, bar)
     programs, frame = arena.run.programs, arena.reference.frame
-    missing = [target for target in targets if not _known(programs.get(target, frame), arena, how)]
+    missing = [target for target in targets if not _known(programs.get(target, frame), arena)]
     if missing:
         starts = [_near(arena, target) for target in missing]
         found = search(
@@ -62,6 +62,7 @@ def prepare(
                 "expected": one.expected.as_json(),
                 "temperature": arena.temperature,
                 "weights": how.weights,
+                "seeds": arena.agent.digests(),
                 "environment": arena.environment,
                 "rounds": one.rounds,
                 "seconds": one.seconds,
@@ -78,12 +79,11 @@ def _repertoire(arena: Arena, given: Repertoire | None, kept: Kept, bar: Bar | N
     return rehearse(arena, known=given or read_repertoire(arena), keep=keep, bar=bar)
 
 
-def _known(found: Rehearsal | None, arena: Arena, kept: Kept) -> bool:
+def _known(found: Rehearsal | None, arena: Arena) -> bool:
     """Whether a rehearsal is of this policy as it acts now."""
-    if found is None or set(found["programs"]) < {str(seed) for seed in arena.agent.seeds}:
+    if found is None or (found["temperature"], found["environment"]) != (arena.temperature, arena.environment):
         return False
-    now = {"temperature": arena.temperature, "weights": kept.weights, "environment": arena.environment}
-    return all(found.get(name) == value for name, value in now.items())
+    return all(found["seeds"].get(seed) == digest for seed, digest in arena.agent.digests().items())
 
 
 def _near(arena: Arena, target: Target) -> list[list[Program]]:

@@ -207,7 +207,7 @@ def _joined(one: Repertoire, other: Repertoire) -> Repertoire:
 
 
 def write_repertoire(arena: Arena, repertoire: Repertoire) -> None:
-    """Keep it, with what it is of: entries, temperature, environment, versions."""
+    """Keep it, with what it is of: entries, weights, temperature, environment, versions."""
     facts = {"entries": json.dumps(repertoire.entries), "previous": json.dumps(repertoire.previous)}
     tensors = {"values": repertoire.values.contiguous(), "lengths": torch.from_numpy(repertoire.lengths)}
     arena.run.folder.write_repertoire(tensors, **facts, **_circumstances(arena), versions=json.dumps(versions()))
@@ -219,12 +219,12 @@ def read_repertoire(arena: Arena) -> Repertoire | None:
     if tensors is None:
         return None
     facts = arena.run.folder.repertoire_facts()
-    same = all(facts.get(name) == value for name, value in _circumstances(arena).items())
-    if not same or len(tensors["values"]) != len(arena.agent.seeds):
+    if any(facts.get(name) != value for name, value in _circumstances(arena).items()):
         return None
     entries, previous = (tuple(json.loads(facts[name])) for name in ("entries", "previous"))
     return Repertoire(entries, previous, tensors["values"], tensors["lengths"].numpy())
 
 
 def _circumstances(arena: Arena) -> dict[str, str]:
-    return {"temperature": f"{arena.temperature:g}", "environment": arena.environment}
+    seeds = json.dumps(arena.agent.digests())
+    return {"temperature": f"{arena.temperature:g}", "environment": arena.environment, "seeds": seeds}

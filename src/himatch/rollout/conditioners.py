@@ -177,7 +177,8 @@ def make_conditioner(
     if own is not None:
         return own
     if conditioning == "rehearsed":
-        found = [run.programs.of(target, run.reference().frame, agent.seeds) for target in targets]
+        frame, seeds = run.reference().frame, agent.digests()
+        found = [run.programs.of(target, frame, seeds) for target in targets]
         return of_programs(run, [list(map(read, programs)) for programs in found], targets, on_device)
     reference = run.reference()
     return of_statistic(conditioning, run.statistic, targets, reference.frame, on_device, reference)

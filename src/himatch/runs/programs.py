@@ -6,7 +6,7 @@ They are kept by the target's own values, so that the same target finds its prog
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -47,13 +47,15 @@ class Programs:
             )
         return rehearsed
 
-    def of(self, target: Target, frame: Frame, seeds: Sequence[int]) -> list[Any]:
-        """What each of these seeds plays under a target, as it is written."""
-        programs = self.rehearsal(target, frame)["programs"]
-        missing = [seed for seed in seeds if str(seed) not in programs]
-        if missing:
-            raise TargetError(f"{target.name} was rehearsed without seed {missing[0]}; rehearse it with all seeds")
-        return [programs[str(seed)] for seed in seeds]
+    def of(self, target: Target, frame: Frame, seeds: Mapping[str, str]) -> list[Any]:
+        """What each of these seeds plays under a target, as it is written; each has a checksum of its weights."""
+        rehearsed = self.rehearsal(target, frame)
+        if any(rehearsed["seeds"].get(seed) != digest for seed, digest in seeds.items()):
+            raise TargetError(
+                f"{target.name} was rehearsed with other weights than these; rehearse it again: "
+                "policy.rehearse([target]) or himatch rehearse RUN --target EXPR"
+            )
+        return [rehearsed["programs"][seed] for seed in seeds]
 
     def keep(self, target: Target, frame: Frame, rehearsal: Rehearsal) -> None:
         """Keep what was rehearsed for a target, in place of what was before."""
