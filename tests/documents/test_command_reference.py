@@ -27,7 +27,8 @@ def test_every_command_is_there() -> None:
         assert f"\n## himatch {name}\n" in written
     for name in METHODS:
         assert f"\n### himatch train {name}\n" in written
-    for option in ("--target-window INT", "--columns.step NAME", "--conditioning nominal\\|remaining\\|planned\\|rehearsed"):
+    conditioning = "--conditioning nominal\\|remaining\\|planned\\|rehearsed"
+    for option in ("--target-window INT", "--columns.step NAME", conditioning):
         assert f"`{option}`" in written
 
 
