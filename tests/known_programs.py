@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import himatch as hm
+from himatch.rehearsal import Arena
 from himatch.rollout.programs import Program, ProgramPart, written
 
 EXPECTED = {"score": 1.0, "low": 0.5, "high": 1.5, "played": 1.0, "episodes": 20, "checked": 3}
@@ -23,9 +24,6 @@ def know_programs(policy: hm.Policy, targets: Sequence[Any], *programs: Program)
             "target": target.name,
             "programs": {str(seed): written(program) for seed, program in zip(policy.seeds, found, strict=True)},
             "expected": EXPECTED,
-            "temperature": policy.temperature,
-            "weights": policy.weights,
-            "environment": str(policy.run.env_id),
-            "seeds": policy.agent.digests(),
         }
-        policy.run.programs.keep(target, frame, record)
+        now = Arena(policy.run, policy.agent, policy.temperature).now
+        policy.run.programs.keep(target, frame, now, record)

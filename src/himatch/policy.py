@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch._runtime.devices import find_device
-from himatch._runtime.settings import from_zero
+from himatch._runtime.settings import from_zero, whole
 from himatch.data import TrajectoryDataset
 from himatch.errors import HimatchError, TargetError, note
 from himatch.evaluation import Evaluation, MatchResult, match_targets, named_targets
@@ -63,6 +63,7 @@ class Policy(OfRun):
         self.temperature = run.temperature
         self.weights: Weights = "last"
         self._repertoires: dict[str, Repertoire] = {}
+        self._environments: list[Environment | None] = []  # kept, so that no other one gets the same name
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -110,7 +111,8 @@ class Policy(OfRun):
 
         Nothing is simulated. ``name`` is what the commands that it suggests call the run.
         """
-        return overview_of(self.run, self.seeds, self.weights, self.target, name)
+        now = Arena(self.run, self.agent, self.temperature).now
+        return overview_of(self.run, self.seeds, self.weights, self.target, now, name)
 
     def only(self, seed: int) -> Policy:
         """The same policy with one of its seeds."""
@@ -251,23 +253,31 @@ class Policy(OfRun):
         keep
             Whether to write what was found into the run folder, by default where that is the user's own.
         """
+        if isinstance(targets, (str, Target, Trajectory)):
+            raise TargetError("rehearse wants a list of targets; put a single one in brackets")
+        if whole("episodes", episodes) < 1:
+            raise HimatchError(f"at least one episode has to be rolled out, got {episodes}")
+        if seconds is not None and not float(seconds) > 0:
+            raise HimatchError(f"a rehearsal takes more than 0 seconds, got {seconds}")
         arena = Arena(self.run, self.agent, self.temperature, env, threads)
+        self._environments.append(env)
         found, expected = prepare(
             arena,
             [self.target(target) for target in targets],
-            repertoire=self._repertoires.get(arena.environment),
+            repertoire=self._repertoires.get(arena.now.environment),
             seconds=seconds,
             episodes=episodes,
             kept=Kept(self.weights, is_users(self.folder) if keep is None else keep),
             bar=bar,
         )
-        self._repertoires.pop(arena.environment, None)
-        self._repertoires[arena.environment] = found  # the latest comes last
+        self._repertoires.pop(arena.now.environment, None)
+        self._repertoires[arena.now.environment] = found  # the latest comes last
         return expected
 
     def expected(self, target: TargetLike) -> Expected | None:
         """What was promised of a target when it was rehearsed; nothing is simulated, ``None`` where it was not."""
-        found = self.run.programs.get(self.target(target), self.reference().frame)
+        now = Arena(self.run, self.agent, self.temperature).now
+        found = self.run.programs.get(self.target(target), self.reference().frame, now)
         return None if found is None else Expected(**found["expected"])
 
     @property

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -15,11 +17,11 @@ from short_tasks import HORIZON, short_tasks  # noqa: F401
 from untrained import fallen_hoppers, untrained
 
 import himatch as hm
-from himatch.errors import TargetError
+from himatch.errors import HimatchError, TargetError
 from himatch.rehearsal import rehearsals, repertoire, search
 from himatch.rehearsal.arena import SEED
 from himatch.rehearsal.repertoire import far_apart
-from himatch.rollout.programs import ProgramPart
+from himatch.rollout.programs import REMAINING, ProgramPart
 from himatch.runs.folder import RunFolder
 from himatch.targets import Samples
 
@@ -171,7 +173,7 @@ def test_other_weights_are_another_policy(policy: hm.Policy, monkeypatch: pytest
     moved = {name: tensor + 0.01 for name, tensor in policy.run.folder.weights(1).items()}
     policy.run.folder.write_weights(1, "last", moved)
     again = hm.load(policy.folder)
-    with pytest.raises(TargetError, match="was rehearsed with other weights than these; rehearse it again"):
+    with pytest.raises(TargetError, match="was not rehearsed with these weights, at this temperature"):
         again.controller(TARGET, seed=1, conditioning="rehearsed")
     again.controller(TARGET, seed=0, conditioning="rehearsed")  # which are the same
     played = count(monkeypatch, repertoire, "_played")
@@ -191,6 +193,59 @@ def test_another_environment_is_rehearsed_for_itself(policy: hm.Policy, monkeypa
     policy.rehearse(keep=False)
     assert played == [3, 2]
     assert policy.repertoire is own
+
+
+def test_environments_that_are_handed_over_are_told_apart(policy: hm.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two functions may have the same name and make different worlds; neither is written down."""
+    searched = count(monkeypatch, rehearsals, "search")
+
+    def made() -> Any:
+        return gymnasium.make("Hopper-v5", max_episode_steps=HORIZON)
+
+    for env in (lambda: made(), lambda: made()):
+        for _ in range(2):
+            policy.rehearse([TARGET], env=env)
+    assert searched == [1, 1]
+    assert not (policy.folder / "programs.json").exists()
+    assert not (policy.folder / "repertoire.safetensors").exists()
+
+
+def test_what_is_promised_is_of_this_policy(policy: hm.Policy) -> None:
+    policy.rehearse([TARGET])
+    assert policy.expected(TARGET) is not None
+    before, policy.temperature = policy.temperature, 0.5
+    assert policy.expected(TARGET) is None
+    assert "rehearsed targets" not in str(policy.show())
+    with pytest.raises(TargetError, match="was not rehearsed with these weights, at this temperature"):
+        policy.controller(TARGET, conditioning="rehearsed")
+    policy.rehearse([TARGET])
+    policy.temperature = before
+    assert policy.expected(TARGET) is not None  # that of before is still there
+
+
+def test_programs_of_what_remains_are_not_varied(policy: hm.Policy) -> None:
+    """They stand alone: a near target is searched for without them."""
+    know_programs(policy, [TARGET], *[(ProgramPart(REMAINING, HORIZON),)] * 2)
+    assert policy.match(TARGET, conditioning="rehearsed", episodes=1).conditioning == "rehearsed"
+    assert len(policy.rehearse(["normal(0.01,0.2)"])) == 1
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_features_of_any_size_can_be_rehearsed(scale: float, data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    task = replace(data.task, name="scaled", features={"speed": lambda obs, act, rew: scale * obs[:, 5]})
+    scaled = hm.load_dataset(list(data), task)
+    policy = untrained(hm.CDT("speed"), scaled, tmp_path / "run")
+    expected = policy.rehearse([f"normal(0,{0.2 * scale:g})"], keep=False)[0]
+    assert 0 < expected.score < 10 * scale
+
+
+def test_bad_arguments_are_one_line(policy: hm.Policy) -> None:
+    with pytest.raises(TargetError, match="a list of targets"):
+        policy.rehearse(TARGET)
+    with pytest.raises(HimatchError, match="at least one episode"):
+        policy.rehearse([TARGET], episodes=0)
+    with pytest.raises(HimatchError, match="more than 0 seconds"):
+        policy.rehearse([TARGET], seconds=-1)
 
 
 def test_other_statistics_have_numbers_in_their_library(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
@@ -229,10 +284,21 @@ def test_commands(policy: hm.Policy, run: Run) -> None:
     assert "2 seed(s), rehearsed" in out
     assert RunFolder(policy.folder).programs()
     assert_refused(run("match", policy.folder, "--target", TARGET, "--rehearsal", "30s"), "--conditioning rehearsed")
-    assert_refused(run("rehearse", policy.folder, "--rehearsal", "soon"), "a time is written 30s or 2m, got 'soon'")
+    assert_refused(
+        run("rehearse", policy.folder, "--rehearsal", "soon"), "a time is written 30s or 2m and more than 0, got 'soon'"
+    )
     assert_refused(run("rehearse", policy.folder, "--conditioning", "planned"), "not planned")
     (policy.folder / "programs.json").write_text('{"targets": {}}')
     assert_refused(run("rehearse", policy.folder, "--target", TARGET), "programs.json", "himatch rehearse")
+    (policy.folder / "programs.json").write_text('{"targets"')
+    assert_refused(run("show", policy.folder), "programs.json", "remove it, himatch rehearse finds programs again")
+    (policy.folder / "programs.json").unlink()
+    whole = (policy.folder / "repertoire.safetensors").read_bytes()
+    (policy.folder / "repertoire.safetensors").write_bytes(whole[:3000])
+    assert_refused(
+        run("rehearse", policy.folder), "repertoire.safetensors", "remove it, himatch rehearse makes it again"
+    )
+    assert_refused(run("rehearse", policy.folder, "--feature", "reward"), "leave out --feature")
 
 
 def test_models_that_come_with_himatch_are_not_written_to(policy: hm.Policy, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,3 +120,9 @@ def test_what_cannot_be_a_part_is_refused() -> None:
         Successive((hm.parse_target("point(1)"), one))
     with pytest.raises(TargetError, match="has 5 steps, and is to last 10"):
         Lasting(Samples(np.zeros(3), steps=5), 10).values(FRAME)
+
+
+def test_a_sequence_that_is_too_short_for_its_steps_is_refused() -> None:
+    target = hm.parse_target("(point(0) for 5 then point(1) for 5) for 12 then point(2)")
+    with pytest.raises(TargetError, match="has 10 steps, and is to last 12"):
+        target.values(FRAME)

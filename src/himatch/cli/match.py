@@ -91,7 +91,7 @@ def seconds(text: str) -> float:
 
     found = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*(s|m|min)?", text.strip())
     if found is None or float(found[1]) <= 0:
-        raise HimatchError(f"a time is written 30s or 2m, got {text!r}")
+        raise HimatchError(f"a time is written 30s or 2m and more than 0, got {text!r}")
     return float(found[1]) * (60.0 if found[2] in ("m", "min") else 1.0)
 
 
@@ -127,7 +127,10 @@ class Match:
             check_video(Path(self.video), policy.run, self.rollouts.env)
         target, console = policy.target(self.target), Console(highlight=False)
         for expected in self.rollouts.rehearse(policy, [target]):
-            console.print(f"expected {'W1' if target.matches == 'distribution' else 'error'} {expected}")
+            what = "W1" if target.matches == "distribution" else "error"
+            of = "" if self.rollouts.feature in (None, policy.feature) else f" of {policy.feature}"
+            number = "" if expected.episodes == self.rollouts.episodes else f", of {expected.episodes} rollouts"
+            console.print(f"expected {what}{of} {expected}{number}", soft_wrap=True)
         with bar("rollouts") as progress:
             result = policy.match_all(
                 [target],

@@ -27,10 +27,15 @@ class Rehearse:
         from rich.markup import escape
 
         from himatch.errors import HimatchError
+        from himatch.rehearsal import Arena
         from himatch.runs.finder import is_users
 
         if self.rollouts.conditioning != "rehearsed":
             raise HimatchError(f"what is rehearsed is rehearsed conditioning, not {self.rollouts.conditioning}")
+        if self.rollouts.feature is not None or self.rollouts.seed:
+            raise HimatchError(
+                "a rehearsal is on the policy's own feature and initial states; leave out --feature, --seed"
+            )
         limit = None if self.rollouts.rehearsal is None else seconds(self.rollouts.rehearsal)
         policy = self.rollouts.load(self.run_folder)
         targets, console = [policy.target(text) for text in self.target], Console(highlight=False)
@@ -42,11 +47,11 @@ class Rehearse:
         repertoire = policy.repertoire
         assert repertoire is not None
         console.print(f"{len(repertoire)} conditionings rolled out, played {repertoire.played:.0%}")
-        frame = policy.reference().frame
+        frame, now = policy.reference().frame, Arena(policy.run, policy.agent, policy.temperature, options.env).now
         for target, promised in zip(targets, expected, strict=True):
             what = "W1" if target.matches == "distribution" else "error"
-            console.print(f"{escape(target.name)}: expected {what} {promised}")
-            for seed, parts in policy.run.programs.rehearsal(target, frame)["programs"].items():
+            console.print(f"{escape(target.name)}: expected {what} {promised}", soft_wrap=True)
+            for seed, parts in policy.run.programs.rehearsal(target, frame, now)["programs"].items():
                 written = ", ".join(f"{entry} for {steps}" for entry, steps in parts)
                 console.print(f"  seed {seed}: {escape(written)}", soft_wrap=True)
         if not is_users(policy.folder):

@@ -17,7 +17,8 @@ from himatch.evaluation.sensitivity import note_ignored_in_match
 from himatch.methods import Agent
 from himatch.rollout import Conditioning, Player, make_conditioner, roll_out
 from himatch.rollout.checks import check_target, note_outside
-from himatch.rollout.environment import Environment, replay_for, simulator_for
+from himatch.rollout.environment import Environment, environment_name, replay_for, simulator_for
+from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
 from himatch.statistics.features import resolve_feature
 from himatch.targets import EpisodeReference, Mixture, Target, checked_values
@@ -102,7 +103,8 @@ def _match(
     """One batch of rollouts, compared on every feature."""
     stack, references = len(agent.seeds), [run.reference(feature) for feature in features]
     target_of = np.tile(np.repeat(np.arange(len(targets)), episodes), (stack, 1))
-    conditioner = make_conditioner(conditioning, run, agent, targets, target_of)
+    now = Circumstances(temperature, environment_name(run, env), agent.digests())
+    conditioner = make_conditioner(conditioning, run, agent, targets, target_of, now)
     mixtures = [_mixtures(targets, reference) for reference in references]
     lengths = np.array([len(target.values(references[0].frame)) for target in targets])[target_of]
     # All targets and seeds start from the same states, so that they differ in nothing else.

@@ -16,6 +16,7 @@ from himatch.deployed import FORMAT
 from himatch.errors import TargetError
 from himatch.interchange.facts import Facts
 from himatch.policy import Policy
+from himatch.rehearsal import Arena
 from himatch.rollout import Conditioning, make_conditioner, objection
 from himatch.rollout.checks import check_target, note_bounds, note_outside
 from himatch.rollout.conditioners import Remaining
@@ -91,9 +92,10 @@ def _rehearsed(policy: Policy, targets: Sequence[Target]) -> bool:
     """Whether all targets have a program that is a table."""
     if objection("rehearsed", policy.statistic, policy.method) is not None:
         return False
-    frame, programs, seed = policy.reference().frame, policy.run.programs, str(policy.seeds[0])
-    found = [(programs.get(target, frame) or {"programs": {}})["programs"].get(seed) for target in targets]
-    return all(program is not None and program[0][0] != REMAINING for program in found)
+    seed, now = policy.seeds[0], Arena(policy.run, policy.agent, policy.temperature).now
+    frame = policy.reference().frame
+    found = [policy.run.programs.get(target, frame, now) for target in targets]
+    return all(one is not None and one["programs"][str(seed)][0][0] != REMAINING for one in found)
 
 
 def write_tables(path: Path, tables: Tables) -> None:
@@ -114,7 +116,8 @@ def _table(policy: Policy, conditioning: Conditioning, target: Target) -> NDArra
     """What the model is conditioned on at every step; past the last row that one holds."""
     steps = _length(policy, target) + policy.context
     rollouts = np.zeros((1, steps), np.int64)  # one for each step
-    conditioner = make_conditioner(conditioning, policy.run, policy.agent, [target], rollouts)
+    now = Arena(policy.run, policy.agent, policy.temperature).now
+    conditioner = make_conditioner(conditioning, policy.run, policy.agent, [target], rollouts, now)
     clock = torch.arange(steps)
     with torch.no_grad():
         z, states = conditioner.z(clock[None]), conditioner.target_states(torch.zeros_like(clock), clock)

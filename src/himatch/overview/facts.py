@@ -17,6 +17,7 @@ from himatch.overview.overview import Overview
 from himatch.overview.suggestions import Parse, labels, suggestions
 from himatch.rollout.conditioners import CONDITIONINGS, objection
 from himatch.runs.folder import Weights
+from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
 from himatch.targets import EpisodeReference
 
@@ -29,8 +30,10 @@ HEARD = {
 OF_DEMONSTRATIONS = "the demonstration from the present step on, whatever was achieved"
 
 
-def overview_of(run: Run, seeds: Sequence[int], weights: Weights, parse: Parse, name: str | None = None) -> Overview:
-    """What a run's policy can match; ``parse`` makes targets of expressions."""
+def overview_of(
+    run: Run, seeds: Sequence[int], weights: Weights, parse: Parse, now: Circumstances, name: str | None = None
+) -> Overview:
+    """What a run's policy can match; ``parse`` makes targets of expressions, ``now`` is how the policy acts."""
     reference, description, method = _reference(run), run.description, run.method
     called = name or _name(run)
     targets = [] if reference is None else suggestions(run, reference, parse)
@@ -61,7 +64,7 @@ def overview_of(run: Run, seeds: Sequence[int], weights: Weights, parse: Parse, 
         labels=[] if reference is None else labels(run, reference),
         targets=targets,
         conditionings=_heard(run, method),
-        rehearsed=_rehearsed(run, weights),
+        rehearsed=_rehearsed(run, now),
         observations=_columns(run, "observations"),
         actions=_columns(run, "actions"),
         rate=run.rate,
@@ -131,10 +134,9 @@ def _heard(run: Run, method: Method) -> dict[str, str]:
     return dict.fromkeys(heard, OF_DEMONSTRATIONS) if method.imitates else heard
 
 
-def _rehearsed(run: Run, weights: Weights) -> list[Promise]:
+def _rehearsed(run: Run, now: Circumstances) -> list[Promise]:
     """What is kept of rehearsals of this policy as it acts now."""
-    now = {"temperature": run.temperature, "weights": weights}
-    records = (one for one in run.programs.found.values() if all(one[name] == value for name, value in now.items()))
+    records = (one for one in run.programs.found.values() if now.fit(one))
     names = ("score", "low", "high", "played")
     return [Promise(one["target"], *(float(one["expected"][name]) for name in names)) for one in records]
 

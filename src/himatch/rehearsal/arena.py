@@ -10,12 +10,13 @@ import torch
 
 from himatch._runtime.shapes import Array64
 from himatch.divergences import wasserstein_marginal
-from himatch.evaluation.distances import charged, whole_range
+from himatch.evaluation.distances import charged, exact_w1, whole_range
 from himatch.methods import Agent
 from himatch.rollout import Player, roll_out
 from himatch.rollout.conditioners import of_programs
-from himatch.rollout.environment import Environment, replay_for, simulator_for
+from himatch.rollout.environment import Environment, environment_name, replay_for, simulator_for
 from himatch.rollout.programs import Program
+from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
 from himatch.targets import EpisodeReference, Target
 from himatch.types import Array
@@ -40,11 +41,9 @@ class Arena:
     threads: int = 0
 
     @property
-    def environment(self) -> str:
-        """What the environment is called: what was rehearsed in one says nothing of another."""
-        if self.env is None or isinstance(self.env, str):
-            return str(self.env or self.run.env_id)
-        return str(getattr(self.env, "__qualname__", type(self.env).__qualname__))
+    def now(self) -> Circumstances:
+        """What a rehearsal here is of."""
+        return Circumstances(self.temperature, environment_name(self.run, self.env), self.agent.digests())
 
     @property
     def reference(self) -> EpisodeReference:
@@ -108,6 +107,7 @@ class Judge:
         frame = reference.frame
         self.target, self._spread = target, reference.spread
         self.steps = min(len(target.values(frame)), frame.horizon)
+        self._wanted, self._grid = target.compared(frame), reference.grid
         self._stretches = [one.compared(frame) for one in target.stretches(frame)]
         lengths = [len(one.values(frame)) for one in target.stretches(frame)]
         self._ends = np.cumsum(lengths) if len(lengths) > 1 else np.array([np.iinfo(np.int64).max])
@@ -141,6 +141,12 @@ class Judge:
                 counts.append(len(rows))
             start = end
         return float(np.average(found, weights=counts))
+
+    def reported(self, played: Sequence[Array]) -> float:
+        """What a match result calls its W1 or its error: pooled, of several features joint."""
+        if self.target.matches != "distribution":
+            return float(self._missed(played).mean())
+        return exact_w1(np.concatenate(played), self._wanted, self._grid, self._spread)
 
     def _missed(self, played: Sequence[Array]) -> Array64:
         wanted, totals = self._stretches[0].astype(np.float64), self.target.matches == "return"

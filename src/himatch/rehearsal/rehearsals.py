@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from himatch._runtime.tensors import versions
@@ -12,7 +12,8 @@ from himatch.rehearsal.arena import Arena, Judge
 from himatch.rehearsal.promise import Expected
 from himatch.rehearsal.repertoire import Bar, Repertoire, read_repertoire, rehearse, write_repertoire
 from himatch.rehearsal.search import check_rehearsable, search
-from himatch.rollout.programs import Program, read, written
+from himatch.rollout.environment import UNNAMED
+from himatch.rollout.programs import REMAINING, Program, read, written
 from himatch.runs.programs import Rehearsal
 from himatch.targets import Target
 
@@ -40,10 +41,12 @@ def prepare(
 ) -> tuple[Repertoire, list[Expected]]:
     """The repertoire, and for every target what to expect of its programs, found now unless they are known already."""
     check_rehearsable(arena)
-    how = kept or Kept()
+    how, now = kept or Kept(), arena.now
+    if now.environment.startswith(UNNAMED):  # nobody can tell it again from another one
+        how = replace(how, writes=False)
     repertoire = _repertoire(arena, repertoire, how, bar)
     programs, frame = arena.run.programs, arena.reference.frame
-    missing = [target for target in targets if not _known(programs.get(target, frame), arena)]
+    missing = [target for target in targets if programs.get(target, frame, now) is None]
     if missing:
         starts = [_near(arena, target) for target in missing]
         found = search(
@@ -60,30 +63,22 @@ def prepare(
                 "target": target.name,
                 "programs": {str(s): written(p) for s, p in zip(arena.agent.seeds, one.programs, strict=True)},
                 "expected": one.expected.as_json(),
-                "temperature": arena.temperature,
                 "weights": how.weights,
-                "seeds": arena.agent.digests(),
-                "environment": arena.environment,
                 "rounds": one.rounds,
                 "seconds": one.seconds,
                 "versions": versions(),
             }
-            programs.keep(target, frame, record)
+            programs.keep(target, frame, now, record)
         if how.writes:
             programs.write()
-    return repertoire, [Expected(**programs.rehearsal(target, frame)["expected"]) for target in targets]
+    return repertoire, [Expected(**programs.rehearsal(target, frame, now)["expected"]) for target in targets]
 
 
 def _repertoire(arena: Arena, given: Repertoire | None, kept: Kept, bar: Bar | None) -> Repertoire:
-    keep = partial(write_repertoire, arena) if kept.writes else None
+    # One file: what the policy does at other temperatures or elsewhere does not take its place.
+    own = (arena.temperature, arena.env) == (arena.run.temperature, None)
+    keep = partial(write_repertoire, arena) if kept.writes and own else None
     return rehearse(arena, known=given or read_repertoire(arena), keep=keep, bar=bar)
-
-
-def _known(found: Rehearsal | None, arena: Arena) -> bool:
-    """Whether a rehearsal is of this policy as it acts now."""
-    if found is None or (found["temperature"], found["environment"]) != (arena.temperature, arena.environment):
-        return False
-    return all(found["seeds"].get(seed) == digest for seed, digest in arena.agent.digests().items())
 
 
 def _near(arena: Arena, target: Target) -> list[list[Program]]:
@@ -92,6 +87,8 @@ def _near(arena: Arena, target: Target) -> list[list[Program]]:
     known = []
     for record in arena.run.programs.found.values():
         programs = {seed: read(record["programs"].get(str(seed), ())) for seed in seeds}
+        if any(part.entry == REMAINING for program in programs.values() for part in program):
+            continue  # it cannot be varied
         if not all(sum(part.steps for part in program) == judge.steps for program in programs.values()):
             continue
         try:

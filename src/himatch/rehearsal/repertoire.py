@@ -40,7 +40,7 @@ Bar = Callable[[str], Progress]
 class Repertoire:
     """What was achieved under every entry: of every seed so many rollouts from the start, and one switched to.
 
-    ``values`` is ``(K, n, R + 1, T, d)``, in half precision, with ``lengths (K, n, R + 1)``. Of the last rollout the
+    ``values`` is ``(K, n, R + 1, T, d)`` with ``lengths (K, n, R + 1)``. Of the last rollout the
     first half belongs to the entry before, ``previous``.
     """
 
@@ -105,7 +105,7 @@ def library(arena: Arena) -> list[str]:
         if reached.shape[1] > 1:  # numbers of several features go together only where an episode shows them
             return [episode_entry(i) for i in far_apart(reference, EPISODES)]
         low, high = float(reached.min()), float(reached.max())
-        return [f"{matches}({number(float(x))})" for x in np.unique(np.linspace(low, high, NUMBERS).round(6))]
+        return [f"{matches}({_short(x)})" for x in np.unique(np.linspace(low, high, NUMBERS))]
     found = [episode_entry(i) for i in far_apart(reference, EPISODES)]
     if reference.frame.bins.dimensions > 1:
         return found
@@ -113,10 +113,13 @@ def library(arena: Arena) -> list[str]:
     spread = float(reference.spread[0])
     means = np.linspace(low, high, MEANS)
     return found + [
-        f"shuffled(normal({number(round(float(mean), 4))}, {number(round(width * spread, 4))}), 0)"
-        for mean in means
-        for width in WIDTHS
+        f"shuffled(normal({_short(mean)}, {_short(width * spread)}), 0)" for mean in means for width in WIDTHS
     ]
+
+
+def _short(value: float) -> str:
+    """Four digits are enough, whatever the feature's unit."""
+    return number(float(f"{value:.4g}"))
 
 
 def far_apart(reference: EpisodeReference, count: int) -> list[int]:
@@ -185,7 +188,7 @@ def _played(arena: Arena, entries: Sequence[str], previous: Sequence[str], step:
     rolled = arena.play([[program] * stack for program in alone], targets, ROLLOUTS, 0, step)
     switched = arena.play([[program] * stack for program in after], targets, 1, ROLLOUTS, step)
     dimensions = arena.reference.frame.bins.dimensions
-    values = np.zeros((stack, len(entries), ROLLOUTS + 1, horizon, dimensions), np.float16)
+    values = np.zeros((stack, len(entries), ROLLOUTS + 1, horizon, dimensions), np.float32)
     lengths = np.zeros((stack, len(entries), ROLLOUTS + 1), np.int64)
     for n, (some, one) in enumerate(zip(rolled, switched, strict=True)):
         for k in range(stack):
@@ -226,5 +229,5 @@ def read_repertoire(arena: Arena) -> Repertoire | None:
 
 
 def _circumstances(arena: Arena) -> dict[str, str]:
-    seeds = json.dumps(arena.agent.digests())
-    return {"temperature": f"{arena.temperature:g}", "environment": arena.environment, "seeds": seeds}
+    now = arena.now
+    return {"temperature": f"{now.temperature:g}", "environment": now.environment, "seeds": json.dumps(now.seeds)}

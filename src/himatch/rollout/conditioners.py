@@ -21,7 +21,9 @@ from himatch._runtime.shapes import Bool, Float, Int, shaped
 from himatch.errors import TargetError
 from himatch.methods import Agent, Method
 from himatch.methods.conditioner import ALL, Conditioner, Some, padded, replaced_rows
+from himatch.rollout.environment import environment_name
 from himatch.rollout.programs import REMAINING, TARGET, Entries, Program, ProgramPart, read, scheduled
+from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
 from himatch.statistics.aggregators import Additive
 from himatch.statistics.information import Statistic
@@ -162,11 +164,17 @@ class Rehearsed(Conditioner):
 
 
 def make_conditioner(
-    conditioning: Conditioning, run: Run, agent: Agent, targets: Sequence[Target], target_of: NDArray[np.int64]
+    conditioning: Conditioning,
+    run: Run,
+    agent: Agent,
+    targets: Sequence[Target],
+    target_of: NDArray[np.int64],
+    now: Circumstances | None = None,
 ) -> Conditioner:
     """The conditioner of a policy; ``target_of`` ``(K, B)`` says which of the targets each rollout follows.
 
-    A conditioning that the policy would ignore is refused, so that no result is called by what was not done.
+    A conditioning that the policy would ignore is refused, so that no result is called by what was not done. ``now`` is
+    how the policy acts, for programs that were rehearsed: by default as its run says.
     """
     if conditioning not in CONDITIONINGS:
         raise TargetError(f"conditioning must be one of {', '.join(CONDITIONINGS)}, got {conditioning!r}")
@@ -177,9 +185,10 @@ def make_conditioner(
     if own is not None:
         return own
     if conditioning == "rehearsed":
-        frame, seeds = run.reference().frame, agent.digests()
-        found = [run.programs.of(target, frame, seeds) for target in targets]
-        return of_programs(run, [list(map(read, programs)) for programs in found], targets, on_device)
+        how = now or Circumstances(run.temperature, environment_name(run, None), agent.digests())
+        found = [run.programs.rehearsal(target, run.reference().frame, how)["programs"] for target in targets]
+        programs = [[read(one[str(seed)]) for seed in agent.seeds] for one in found]
+        return of_programs(run, programs, targets, on_device)
     reference = run.reference()
     return of_statistic(conditioning, run.statistic, targets, reference.frame, on_device, reference)
 

@@ -60,7 +60,7 @@ class Controller:
         self.limits = Limits(run, run.columns, robots, limits, margin)
         self._observations = Observations(run, run.columns, batch, self.limits)
         self._pace = Pace(run.rate, rate)
-        self._planner = Planner(run, agent, parse, conditioning)
+        self._planner = Planner(run, agent, parse, conditioning, temperature)
         first = self._planner.prepare(target, np.arange(robots))
         self._planner.note_outside(first.targets)
         self._targets = list(first.targets)

@@ -12,6 +12,8 @@ from himatch.methods.batch import Dims
 from himatch.runs.run import Run
 from himatch.tasks import Task
 
+UNNAMED = "handed over:"  # begins the name of an environment that has none of its own
+
 if TYPE_CHECKING:  # a policy in a loop of one's own needs neither Gymnasium nor MuJoCo
     import gymnasium
 
@@ -45,6 +47,13 @@ def replay_for(run: Run, env: Environment | None, seed: int) -> Replay:
 
     task, make_env = _environment(run, env)
     return Replay(task, EVALUATION_SEED + seed * 1_000_000, make_env)
+
+
+def environment_name(run: Run, env: Environment | None) -> str:
+    """What an environment is called; one that was handed over goes by itself, for nothing else tells it apart."""
+    if env is None or isinstance(env, str):
+        return str(env or run.env_id)
+    return f"{UNNAMED} {type(env).__name__} {id(env)}"
 
 
 def _environment(run: Run, env: Environment | None) -> tuple[Task, MakeEnv | None]:

@@ -14,6 +14,8 @@ from himatch.methods import Agent
 from himatch.methods.conditioner import Conditioner
 from himatch.rollout.checks import check_target, note_bounds, note_outside
 from himatch.rollout.conditioners import Conditioning, make_conditioner
+from himatch.rollout.environment import environment_name
+from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
 from himatch.targets import Target, TargetLike
 from himatch.types import Trajectory
@@ -33,9 +35,15 @@ class Planner:
     """Parses and checks targets and makes their conditioner; it changes nothing that a controller's loop reads."""
 
     def __init__(
-        self, run: Run, agent: Agent, parse: Callable[[TargetLike], Target], conditioning: Conditioning
+        self,
+        run: Run,
+        agent: Agent,
+        parse: Callable[[TargetLike], Target],
+        conditioning: Conditioning,
+        temperature: float,
     ) -> None:
         self._run, self._agent, self._parse = run, agent, parse
+        self._now = Circumstances(temperature, environment_name(run, None), agent.digests())
         self.conditioning = conditioning
 
     def prepare(self, given: TargetLike | Sequence[TargetLike], robots: NDArray[np.int64]) -> Prepared:
@@ -43,7 +51,9 @@ class Planner:
         targets = self._one_each(given, len(robots))
         numbers = np.arange(len(targets))[None]
         conditioner = (
-            make_conditioner(self.conditioning, self._run, self._agent, targets, numbers) if targets else Conditioner()
+            make_conditioner(self.conditioning, self._run, self._agent, targets, numbers, self._now)
+            if targets
+            else Conditioner()
         )
         return Prepared(tuple(targets), robots, conditioner, self)
 

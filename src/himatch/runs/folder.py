@@ -33,6 +33,7 @@ from torch import Tensor
 from himatch._runtime.files import add_row, check_target, read_rows, sweep, write_json, write_rows, writing
 from himatch._runtime.seals import (
     EVALUATE,
+    REMEDY,
     RUN_FORMAT,
     SEAL,
     check_file,
@@ -274,7 +275,11 @@ class RunFolder:
     def programs(self) -> dict[str, Any]:
         """What was rehearsed, by target (:mod:`himatch.runs.programs`)."""
         path = self.path / _PROGRAMS
-        return read_found(path, "remove it, himatch rehearse finds programs again")["targets"] if path.is_file() else {}
+        if not path.is_file():
+            return {}
+        with _made_again("himatch rehearse finds programs again"):
+            found: dict[str, Any] = read_found(path, "remove it, himatch rehearse finds programs again")["targets"]
+            return found
 
     def write_programs(self, programs: Mapping[str, Any]) -> None:
         """Keep what was rehearsed, with its checksum."""
@@ -283,7 +288,8 @@ class RunFolder:
     def repertoire(self) -> dict[str, Tensor] | None:
         """What the policy achieved under a library of conditionings, where it was rolled out under one."""
         path = self.path / _REPERTOIRE
-        return read_tensors(path, **self._facts(_REPERTOIRE)) if path.is_file() else None
+        with _made_again("himatch rehearse makes it again"):
+            return read_tensors(path, **self._facts(_REPERTOIRE)) if path.is_file() else None
 
     def repertoire_facts(self) -> dict[str, str]:
         """What the file says of itself besides: entries, seeds, temperature, versions."""
@@ -367,6 +373,18 @@ class RunFolder:
                     said = str(reason) if isinstance(reason, HimatchError) else one_line(reason)
                     write_json(self.path / _FAILED, {"reason": said})
             raise
+
+
+@contextmanager
+def _made_again(how: str) -> Iterator[None]:
+    """Says of a file that cannot be read that it may be removed, where its content can be found again."""
+    try:
+        yield
+    except DataError as reason:
+        if how in str(reason):
+            raise
+        said = str(reason).removesuffix(f"; {REMEDY}")
+        raise DataError(f"{said}; remove it, {how}") from None
 
 
 def _left_by_training(path: Path) -> bool:

@@ -6,7 +6,7 @@ They are kept by the target's own values, so that the same target finds its prog
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,21 @@ from himatch.targets import Frame, Target
 
 Rehearsal = dict[str, Any]
 """``programs`` by seed, and what is known of them: target, temperature, expectation, how long was searched."""
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a rehearsal is of: a policy that acts otherwise, or elsewhere, does other things."""
+
+    temperature: float
+    environment: str
+    seeds: dict[str, str]
+    """Checksums of every seed's weights."""
+
+    def fit(self, rehearsal: Rehearsal) -> bool:
+        """Whether a rehearsal says something of this policy."""
+        same = (rehearsal["temperature"], rehearsal["environment"]) == (self.temperature, self.environment)
+        return same and all(rehearsal["seeds"].get(seed) == digest for seed, digest in self.seeds.items())
 
 
 class Programs:
@@ -33,33 +48,29 @@ class Programs:
             self._found = dict(self._folder.programs())
         return self._found
 
-    def get(self, target: Target, frame: Frame) -> Rehearsal | None:
-        """What was rehearsed for a target, if it was."""
-        return self.found.get(target_key(target, frame))
+    def get(self, target: Target, frame: Frame, now: Circumstances) -> Rehearsal | None:
+        """What was rehearsed for a target in these circumstances, if it was."""
+        key = target_key(target, frame)
+        return next((one for one in self.found.values() if one["key"] == key and now.fit(one)), None)
 
-    def rehearsal(self, target: Target, frame: Frame) -> Rehearsal:
+    def rehearsal(self, target: Target, frame: Frame, now: Circumstances) -> Rehearsal:
         """The same; a target that was not rehearsed is refused."""
-        rehearsed = self.get(target, frame)
+        rehearsed = self.get(target, frame, now)
         if rehearsed is None:
+            key = target_key(target, frame)
+            other = any(one["key"] == key for one in self.found.values())
+            how = " with these weights, at this temperature and in this environment" if other else ""
             raise TargetError(
-                f"{target.name} was not rehearsed; policy.rehearse([target]) or himatch rehearse RUN --target EXPR "
-                "finds a program for it, in the environment of the run"
+                f"{target.name} was not rehearsed{how}; policy.rehearse([target]) or himatch rehearse RUN --target "
+                "EXPR finds a program for it"
             )
         return rehearsed
 
-    def of(self, target: Target, frame: Frame, seeds: Mapping[str, str]) -> list[Any]:
-        """What each of these seeds plays under a target, as it is written; each has a checksum of its weights."""
-        rehearsed = self.rehearsal(target, frame)
-        if any(rehearsed["seeds"].get(seed) != digest for seed, digest in seeds.items()):
-            raise TargetError(
-                f"{target.name} was rehearsed with other weights than these; rehearse it again: "
-                "policy.rehearse([target]) or himatch rehearse RUN --target EXPR"
-            )
-        return [rehearsed["programs"][seed] for seed in seeds]
-
-    def keep(self, target: Target, frame: Frame, rehearsal: Rehearsal) -> None:
-        """Keep what was rehearsed for a target, in place of what was before."""
-        self.found[target_key(target, frame)] = rehearsal
+    def keep(self, target: Target, frame: Frame, now: Circumstances, rehearsal: Rehearsal) -> None:
+        """Keep what was rehearsed for a target, in place of what was before in the same circumstances."""
+        key = target_key(target, frame)
+        place = hashlib.sha256(f"{key} {now.temperature:g} {now.environment}".encode()).hexdigest()[:16]
+        self.found[place] = {"key": key, **asdict(now), **rehearsal}
 
     def write(self) -> None:
         """Write all of them into the run folder."""

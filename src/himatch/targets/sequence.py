@@ -54,8 +54,12 @@ class Lasting(Target):
 
     def stretches(self, frame: Frame) -> tuple[Target, ...]:
         """Those of the inner target."""
-        inner = self.inner.stretches(replace(frame, horizon=self.steps))
-        return (self,) if len(inner) == 1 else inner
+        within = replace(frame, horizon=self.steps)
+        inner = self.inner.stretches(within)
+        if len(inner) == 1:
+            return (self,)
+        self._check_length(sum(len(one.values(within)) for one in inner))
+        return inner
 
     def _check_length(self, steps: int) -> None:
         if steps < self.steps:
