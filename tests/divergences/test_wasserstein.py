@@ -25,6 +25,18 @@ def test_samples_against_pot(x: np.ndarray, y: np.ndarray) -> None:
     assert wasserstein_samples(x, y) == pytest.approx(ot.emd2_1d(x, y, metric="minkowski", p=1), abs=1e-9)
 
 
+@pytest.mark.parametrize("lengths", [(1000,), (612,), (1000,) * 20, (1000, 812, 40, 333)])
+def test_samples_as_long_as_rollouts_against_scipy(lengths: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(len(lengths))
+    rows = np.concatenate([rng.normal(n / 500, 1, n) for n in lengths]).astype(np.float32)
+    wanted = np.round(rng.normal(1, 2, 1000), 1)  # with many ties
+    expected = scipy.stats.wasserstein_distance(rows, wanted)
+    assert wasserstein_samples(rows, wanted) == pytest.approx(expected, abs=1e-9)
+    assert wasserstein_samples(wanted, rows) == pytest.approx(expected, abs=1e-9)
+    weighed = wasserstein_samples(rows, wanted, np.full(len(rows), 0.5))
+    assert weighed == pytest.approx(expected, abs=1e-9)
+
+
 @given(weights, weights, st.floats(0.01, 10))
 def test_bins_against_scipy(p: np.ndarray, q: np.ndarray, width: float) -> None:
     centers = np.arange(31) * width

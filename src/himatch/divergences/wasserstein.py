@@ -21,7 +21,17 @@ def wasserstein_samples(
     x: ArrayLike, y: ArrayLike, x_weights: ArrayLike | None = None, y_weights: ArrayLike | None = None
 ) -> float:
     """Exact W1 between two samples of one feature, ``(n,)`` and ``(m,)``, optionally weighted."""
-    return float(wasserstein_distance(_column(x), _column(y), x_weights, y_weights))
+    if x_weights is not None or y_weights is not None:
+        return float(wasserstein_distance(_column(x), _column(y), x_weights, y_weights))
+    # Without weights it is the mean distance of quantiles, many times faster: a search compares thousands of samples.
+    first, second = np.sort(_column(x)), np.sort(_column(y))
+    if len(first) == len(second):
+        return float(np.abs(first - second).mean())
+    n, m = len(first), len(second)
+    # In parts of n m: where either quantile function has a step. Two sorted runs are merged, which is fast.
+    ends = np.sort(np.concatenate([m * np.arange(1, n + 1), n * np.arange(1, m + 1)]), kind="stable")
+    apart = np.abs(first[(ends - 1) // m] - second[(ends - 1) // n])
+    return float(apart @ np.diff(ends, prepend=0)) / (n * m)
 
 
 @shaped
