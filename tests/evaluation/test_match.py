@@ -229,12 +229,49 @@ def made(target: hm.Target, rollouts: list[np.ndarray], steps: int = 2) -> hm.Ma
     )
 
 
+def test_rollouts_that_share_a_target_out_do_not_match_it_within_an_episode() -> None:
+    """Half of them run at 2, half at 6: together they are the target, each by itself is 2 off on average."""
+    target = hm.parse_target("0.5*point(2)+0.5*point(6)")
+    result = made(target, [np.full((50, 1), 2.0), np.full((50, 1), 6.0)], steps=50)
+    assert result.w1 == pytest.approx(0.0)
+    assert result.within_episode == pytest.approx(2.0)
+    both = np.repeat([[6.0], [2.0]], 25, axis=0)
+    result = made(target, [both, both], steps=50)
+    assert result.within_episode == result.w1 == pytest.approx(0.0)
+    assert result.as_json()["within_episode_per_seed"] == result.within_episode_per_seed.tolist()
+
+
+def test_the_order_of_targets_is_seen_in_order_and_within_an_episode_only() -> None:
+    slow, fast = np.full((20, 1), 2.0), np.full((30, 1), 6.0)
+    for rollout, apart in (([slow, fast], 0.0), ([fast, slow], 0.4 * 4 + 0.6 * 4 / 3 * 2)):
+        result = made(hm.parse_target("point(2) for 20 then point(6)"), [np.concatenate(rollout)] * 2, steps=50)
+        assert result.w1 == pytest.approx(0.0)
+        assert result.in_order == pytest.approx(apart)
+        assert result.within_episode == pytest.approx(apart)
+        assert result.as_json()["in_order_per_seed"] == pytest.approx([apart])
+    fell = made(hm.parse_target("point(2) for 20 then point(6)"), [slow, np.concatenate([slow, fast + 1])], steps=50)
+    assert fell.in_order == pytest.approx((40 * 0.0 + 30 * 1.0) / 70)  # what was not played is charged, not measured
+
+
+def test_of_a_single_target_the_distance_in_order_is_w1() -> None:
+    result = made(hm.parse_target("normal(5,1)"), [np.linspace(0, 9, 30)[:, None]], steps=50)
+    assert result.in_order == result.w1 == pytest.approx(result.within_episode)
+    assert "in_order" not in result.as_json()
+    goal = made(hm.parse_target("goal(5)"), [np.full((50, 1), 5.5)], steps=50)
+    assert goal.as_json()["within_episode"] is None
+
+
 @pytest.mark.parametrize("conditioning", ["nominal", "remaining", "planned"])
 def test_targets_that_follow_one_another_are_matched(conditioning: str, policy: Policy, tmp_path: Path) -> None:
     target = "normal(0.3,0.2) for 6 then normal(-0.2,0.1) for 5"
     result = policy.match(target, episodes=2, conditioning=conditioning)  # type: ignore[arg-type]
     assert result.target.name == target
     assert result.steps == 11 >= result.lengths.max()
+    first, second = (result.target.values(result.frame)[part] for part in (slice(6), slice(6, 11)))
+    for played, found in zip(result.features, result.in_order_per_seed, strict=True):
+        parts = [np.concatenate([phi[:6] for phi in played]), np.concatenate([phi[6:11] for phi in played])]
+        apart = [wasserstein_distance(p[:, 0], w[:, 0]) for p, w in zip(parts, (first, second), strict=True) if len(p)]
+        assert found == pytest.approx(np.average(apart, weights=[len(p) for p in parts if len(p)]))
     expected = wasserstein_distance(result.pooled(0)[:, 0], result.target.values(result.frame)[:, 0])
     assert result.w1_per_seed[0] == pytest.approx(expected, abs=1e-6)
     assert result.picture.course.target is not None  # the grey line of a target in time

@@ -275,6 +275,8 @@ def distribution_lines(result: MatchResult) -> Iterator[str]:
     mixture = "" if result.mixture is None else f"   episode mixture {result.mixture.w1:.3f}"
     unit = f", {JOINT}" if result.joint else ""
     yield f"W1 {result.w1:.3f}{unit}   energy {result.energy:.3f}{mixture}"
+    if len(result.stretches) > 1:
+        yield f"W1 in order {result.in_order:.3f}: of each target in its own steps"
     if result.joint:
         names = result.frame.feature.names(len(result.spread))
         parts = zip(names, result.marginal, result.spread, strict=True)

@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.divergences import wasserstein_bins, wasserstein_cells, wasserstein_samples
 from himatch.statistics.bins import Bins
+from himatch.targets import Frame, Target
 from himatch.types import Array
+
+
+class Stretch(NamedTuple):
+    """Values, and the steps of a rollout that are compared with them."""
+
+    values: Array
+    steps: slice
+
+
+def stretches_of(target: Target, frame: Frame) -> list[Stretch]:
+    """What targets one after another ask for, each in its own steps; of a single one in all that are played."""
+    parts = target.stretches(frame)
+    if len(parts) == 1:
+        return [Stretch(parts[0].compared(frame), slice(None))]
+    ends = np.cumsum([len(part.values(frame)) for part in parts]).tolist()
+    places = zip([0, *ends], ends, strict=False)
+    return [Stretch(part.compared(frame), slice(*place)) for part, place in zip(parts, places, strict=True)]
+
+
+def in_order(
+    played: Sequence[Float[Array, "_ d"]], stretches: Sequence[Stretch], distance: Callable[[Array, Array], float]
+) -> float:
+    """How far rollouts together are from each stretch in its own steps, on average over the steps that were played."""
+    found, counts = [], []
+    for stretch in stretches:
+        rows = np.concatenate([phi[stretch.steps] for phi in played])
+        if len(rows):
+            found.append(distance(rows, stretch.values))
+            counts.append(len(rows))
+    return float(np.average(found, weights=counts))
 
 
 @shaped

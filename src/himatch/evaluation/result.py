@@ -17,7 +17,7 @@ from himatch._runtime.files import check_picture
 from himatch.divergences import energy_distance, wasserstein_marginal
 from himatch.errors import HimatchError
 from himatch.evaluation.bounds import BoundScore
-from himatch.evaluation.distances import binned_w1, charged, exact_w1, whole_range
+from himatch.evaluation.distances import Stretch, binned_w1, charged, exact_w1, in_order, stretches_of, whole_range
 from himatch.evaluation.page import histograms, result_table
 from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms, view_of
 from himatch.evaluation.wording import JOINT, measure, of_each, share, time
@@ -42,12 +42,14 @@ class MatchResult:
     ``features[k][e]`` is ``(T, d)``; ``returns`` and ``lengths`` are ``(K, E)``. Distances are between a seed's
     rollouts, pooled, and the target; those without ``_per_seed`` are means over seeds.
 
-    ===========  ===================================================================================================
-    ``w1``       exact, in feature units; of several features joint, each in units of its ``spread``
-    ``played``   p, the part of the target's steps that rollouts lasted
-    ``charged``  ``p w1 + (1 - p) R``: steps that were not played cost R, the spread; so they do of a goal's error
-    ``binned``   the paper's W1, on the bins of z
-    ===========  ===================================================================================================
+    ==================  ============================================================================================
+    ``w1``              exact, in feature units; of several features joint, each in units of its ``spread``
+    ``within_episode``  the same of every rollout by itself, on average; of targets one after another in their order
+    ``in_order``        w1 of what was played in the steps of each target to that one, where several follow one another
+    ``played``          p, the part of the target's steps that rollouts lasted
+    ``charged``         ``p w1 + (1 - p) R``: steps that were not played cost R, the spread; so they do of a goal's error
+    ``binned``          the paper's W1, on the bins of z
+    ==================  ============================================================================================
     """
 
     target: Target
@@ -105,6 +107,42 @@ class MatchResult:
     def w1(self) -> float:
         """Mean over seeds of W1."""
         return float(self.w1_per_seed.mean())
+
+    @cached_property
+    def stretches(self) -> list[Stretch]:
+        """What is wanted in which steps: of targets one after another each in its own."""
+        return stretches_of(self.target, self.frame)
+
+    @cached_property
+    def in_order_per_seed(self) -> NDArray[np.float64]:
+        """W1 of what was played in the steps of each target to that one, on average over steps.
+
+        Of a single target it is ``w1_per_seed``.
+        """
+        if len(self.stretches) == 1:
+            return self.w1_per_seed
+        return np.array([self._in_order(rollouts) for rollouts in self.features])
+
+    @property
+    def in_order(self) -> float:
+        """Mean over seeds of that."""
+        return float(self.in_order_per_seed.mean())
+
+    @cached_property
+    def within_episode_per_seed(self) -> NDArray[np.float64]:
+        """W1 of every rollout by itself, in the order of targets that follow one another, mean over a seed's rollouts.
+
+        Pooled rollouts may share a target out among them; here each has to match it alone.
+        """
+        return np.array([np.mean([self._in_order([phi]) for phi in rollouts]) for rollouts in self.features])
+
+    @property
+    def within_episode(self) -> float:
+        """Mean over seeds of that."""
+        return float(self.within_episode_per_seed.mean())
+
+    def _in_order(self, rollouts: Sequence[Array]) -> float:
+        return in_order(rollouts, self.stretches, lambda rows, wanted: exact_w1(rows, wanted, self.cells, self.spread))
 
     @cached_property
     def binned_per_seed(self) -> NDArray[np.float64]:
@@ -271,11 +309,16 @@ class MatchResult:
 
     def as_json(self) -> dict[str, Any]:
         """The numbers, in built-in types; of the rollouts there are means."""
-        matched = self.target.matches == "distribution"
+        matched, several = self.target.matches == "distribution", len(self.stretches) > 1
+        alone = matched and not self.joint
         return {
             "name": self.target.name,
             "w1": self.w1,
             "w1_per_seed": self.w1_per_seed.tolist(),
+            # A joint transport for every rollout is slow.
+            "within_episode": self.within_episode if alone else None,
+            "within_episode_per_seed": self.within_episode_per_seed.tolist() if alone else None,
+            **({"in_order": self.in_order, "in_order_per_seed": self.in_order_per_seed.tolist()} if several else {}),
             "w1_of_each_feature": self.marginal.tolist(),
             "w1_binned": self.binned if self.binnable else None,
             "played": self.played,

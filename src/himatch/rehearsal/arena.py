@@ -10,7 +10,7 @@ import torch
 
 from himatch._runtime.shapes import Array64
 from himatch.divergences import wasserstein_marginal
-from himatch.evaluation.distances import charged, exact_w1, whole_range
+from himatch.evaluation.distances import charged, exact_w1, in_order, stretches_of, whole_range
 from himatch.methods import Agent
 from himatch.rollout import Player, roll_out
 from himatch.rollout.conditioners import of_programs
@@ -108,9 +108,7 @@ class Judge:
         self.target, self._spread = target, reference.spread
         self.steps = min(len(target.values(frame)), frame.horizon)
         self._wanted, self._grid = target.compared(frame), reference.grid
-        self._stretches = [one.compared(frame) for one in target.stretches(frame)]
-        lengths = [len(one.values(frame)) for one in target.stretches(frame)]
-        self._ends = np.cumsum(lengths) if len(lengths) > 1 else np.array([np.iinfo(np.int64).max])
+        self._stretches = stretches_of(target, frame)
 
     def episodes(self, played: Sequence[Array]) -> Array64:
         """Of every episode by itself."""
@@ -131,16 +129,7 @@ class Judge:
         """The same for what was played alone: W1 of a distribution, the mean error of a return or goal."""
         if self.target.matches != "distribution":
             return float(self._missed(played).mean())
-        found, counts, start = [], [], 0
-        for wanted, end in zip(self._stretches, self._ends.tolist(), strict=True):
-            rows = np.concatenate([phi[start:end] for phi in played])
-            if len(rows):
-                marginal = wasserstein_marginal(rows, wanted)
-                one = marginal[0] if len(marginal) == 1 else np.linalg.norm(marginal / self._spread)
-                found.append(float(one))
-                counts.append(len(rows))
-            start = end
-        return float(np.average(found, weights=counts))
+        return in_order(played, self._stretches, self._apart)
 
     def reported(self, played: Sequence[Array]) -> float:
         """What a match result calls its W1 or its error: pooled, of several features joint."""
@@ -148,8 +137,12 @@ class Judge:
             return float(self._missed(played).mean())
         return exact_w1(np.concatenate(played), self._wanted, self._grid, self._spread)
 
+    def _apart(self, rows: Array, wanted: Array) -> float:
+        marginal = wasserstein_marginal(rows, wanted)
+        return float(marginal[0] if len(marginal) == 1 else np.linalg.norm(marginal / self._spread))
+
     def _missed(self, played: Sequence[Array]) -> Array64:
-        wanted, totals = self._stretches[0].astype(np.float64), self.target.matches == "return"
+        wanted, totals = self._wanted.astype(np.float64), self.target.matches == "return"
         whole = wanted.sum(axis=0) if totals else wanted[-1]
         reached = np.array([phi.sum(axis=0, dtype=np.float64) if totals else phi[-1] for phi in played])
         missed: Array64 = np.linalg.norm(reached - whole, axis=1)
