@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 
 from rich.console import Console
@@ -60,6 +60,30 @@ def progress_bar(
     finally:
         with suppress(OSError):  # of a terminal that has closed; what is to be saved matters more
             stop()
+
+
+@contextmanager
+def bar(title: str, unit: str = "steps") -> Iterator[Callable[[int, int], None]]:
+    """A bar for ``(done, total)``: steps of all rollouts at once, or whatever is counted."""
+    with progress_bar(title, 1, unit=unit) as update:
+        started = time.perf_counter()
+
+        def progress(done: int, total: int) -> None:
+            update(done, done / max(time.perf_counter() - started, 1e-9), total=total)
+
+        yield progress
+
+
+@contextmanager
+def bars() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """Bars one after another, each with a title of its own."""
+    with ExitStack() as shown:
+
+        def begin(title: str) -> Callable[[int, int], None]:
+            shown.close()
+            return shown.enter_context(bar(title))
+
+        yield begin
 
 
 def in_notebook() -> bool:

@@ -1,4 +1,4 @@
-"""``himatch benchmark``: the experiments of the paper."""
+"""``himatch benchmark``: the experiments of the paper, and himatch's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class Benchmark:
     """Run experiments of the paper: make the data, train the models, roll out, write results; resumable."""
 
     suites: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")]
-    """xvel, reward, synthetic, shift, return, cheetah-vel, zvel, ant-xy, imitation, data; or all."""
+    """xvel, reward, synthetic, shift, return, cheetah-vel, zvel, ant-xy, imitation, data, and unseen, which the paper
+    does not have; or all."""
     out: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """Folder for models and results; what is there already is not done again."""
     budget: Annotated[Literal["smoke", "fast", "paper"], tyro.conf.arg(metavar="smoke|fast|paper")] = "fast"
@@ -35,7 +36,12 @@ class Benchmark:
     imports: Import = ()
     """Python file (or module) that registers methods of your own."""
     conditioning: Annotated[tuple[str, ...], Many] = ("nominal",)
-    """nominal, remaining or planned, or several; each applies to the methods it is for."""
+    """nominal, remaining, planned or rehearsed, or several; each applies to the methods it is for."""
+    rehearsal: Annotated[str | None, optional(metavar="30s")] = None
+    """How long to search for the rehearsed programs of all targets of a model, 30s or 2m; by default until it no longer
+    pays."""
+    target_seed: Annotated[int, tyro.conf.arg(metavar="S")] = 100
+    """Of the targets that unseen draws; results are reported on 100, and 0 to 9 are for development."""
     policy: Annotated[tuple[str, ...], Many] = ()
     """paper (one deterministic network), himatch (what the budget's preset has), or both, for the methods that can; by
     default the paper's, and for cdt both."""
@@ -61,13 +67,16 @@ class Benchmark:
         from rich.console import Console
 
         from himatch._runtime.devices import find_device
+        from himatch.cli.match import seconds
         from himatch.errors import HimatchError
         from himatch.reproduce import Options, run_benchmark
         from himatch.reproduce.runner import show_outcomes
 
         if self.executor == "local":  # the machines of a cluster have devices of their own
             find_device(self.device)
-        options = Options(**{field.name: getattr(self, field.name) for field in fields(Options)})
+        chosen = {field.name: getattr(self, field.name) for field in fields(Options)}
+        chosen["rehearsal"] = None if self.rehearsal is None else seconds(self.rehearsal)
+        options = Options(**chosen)
         try:
             outcomes = run_benchmark(
                 self.suites, self.out, options, executor=self.executor, workers=self.workers, address=self.address

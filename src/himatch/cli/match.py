@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from himatch.evaluation import MatchResult
     from himatch.policy import Policy
     from himatch.rehearsal import Expected
-    from himatch.rehearsal.repertoire import Bar
     from himatch.targets import TargetLike
 
 Conditioning = Annotated[
@@ -72,6 +70,7 @@ class RolloutOptions:
 
     def rehearse(self, policy: Policy, targets: Sequence[TargetLike]) -> list[Expected]:
         """Find programs for targets, where they are to be rehearsed, and what to expect of them."""
+        from himatch._runtime.progress import bars
         from himatch.errors import HimatchError
 
         if self.conditioning != "rehearsed":
@@ -116,6 +115,7 @@ class Match:
         from rich.markup import escape
 
         from himatch._runtime.files import check_picture, check_target
+        from himatch._runtime.progress import bar
 
         if self.plot is not None:
             check_picture(Path(self.plot))
@@ -190,6 +190,7 @@ class Evaluate:
         from rich.markup import escape
         from rich.table import Table
 
+        from himatch._runtime.progress import bar
         from himatch.evaluation.evaluation import middle
         from himatch.evaluation.wording import MOST, share, time
 
@@ -304,31 +305,3 @@ def whole_lines(result: MatchResult) -> Iterator[str]:
         yield f"{early}: their totals are what they had earned by then, and nothing more is charged"
     else:
         yield f"{early}, and what they would have ended at is not known: time that was not played is charged the spread"
-
-
-@contextmanager
-def bar(title: str, unit: str = "steps") -> Iterator[Callable[[int, int], None]]:
-    """A progress bar over steps of all rollouts at once, or whatever is counted."""
-    import time
-
-    from himatch._runtime.progress import progress_bar
-
-    with progress_bar(title, 1, unit=unit) as update:
-        started = time.perf_counter()
-
-        def progress(done: int, total: int) -> None:
-            update(done, done / max(time.perf_counter() - started, 1e-9), total=total)
-
-        yield progress
-
-
-@contextmanager
-def bars() -> Iterator[Bar]:
-    """Bars one after another, each with a title of its own."""
-    with ExitStack() as shown:
-
-        def begin(title: str) -> Callable[[int, int], None]:
-            shown.close()
-            return shown.enter_context(bar(title))
-
-        yield begin

@@ -84,7 +84,7 @@ class BundleModel:
 
     def run(self) -> None:
         """Cut, write, evaluate."""
-        from himatch.cli.match import bar
+        from himatch._runtime.progress import bar
         from himatch.interchange.bundle import bundle
         from himatch.models import read_card
         from himatch.tasks import import_tasks

@@ -8,7 +8,7 @@ from typing import Annotated
 import tyro
 
 from himatch.cli.flags import RunFolder
-from himatch.cli.match import RolloutOptions, bars, seconds
+from himatch.cli.match import RolloutOptions, seconds
 
 
 @dataclass
@@ -26,6 +26,7 @@ class Rehearse:
         from rich.console import Console
         from rich.markup import escape
 
+        from himatch._runtime.progress import bars
         from himatch.errors import HimatchError
         from himatch.rehearsal import Arena
         from himatch.runs.finder import is_users

@@ -47,7 +47,7 @@ class MatchResult:
     ``within_episode``  the same of every rollout by itself, on average; of targets one after another in their order
     ``in_order``        w1 of what was played in the steps of each target to that one, where several follow one another
     ``played``          p, the part of the target's steps that rollouts lasted
-    ``charged``         ``p w1 + (1 - p) R``: steps that were not played cost R, the spread; so they do of a goal's error
+    ``charged``         ``p w1 + (1 - p) R``: steps not played cost R, the spread; so they do of a goal's error
     ``binned``          the paper's W1, on the bins of z
     ==================  ============================================================================================
     """

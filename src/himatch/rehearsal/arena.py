@@ -14,7 +14,7 @@ from himatch.evaluation.distances import charged, exact_w1, in_order, stretches_
 from himatch.methods import Agent
 from himatch.rollout import Player, roll_out
 from himatch.rollout.conditioners import of_programs
-from himatch.rollout.environment import Environment, environment_name, replay_for, simulator_for
+from himatch.rollout.environment import STARTS, Environment, environment_name, replay_for, simulator_for
 from himatch.rollout.programs import Program
 from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
@@ -50,6 +50,12 @@ class Arena:
         """The training episodes."""
         return self.run.reference()
 
+    @property
+    def starts(self) -> range:
+        """Seeds of the initial states of rehearsals; no evaluation begins with them."""
+        first = replay_for(self.run, self.env, SEED).seed
+        return range(first, first + STARTS)
+
     def play(
         self,
         programs: Sequence[Sequence[Program]],
@@ -81,7 +87,7 @@ class Arena:
         conditioner = of_programs(self.run, programs, targets, on_device, feedback=False)
         steps = np.array([[sum(part.steps for part in one) for one in program] for program in programs])
         lengths = steps.T[np.arange(stack)[:, None], target_of]
-        first = replay_for(self.run, self.env, SEED).seed + start
+        first = self.starts[start]
         starts = np.tile(first + np.tile(np.arange(episodes), count), (stack, 1))
         player = Player(self.agent, self.run.normalizers, conditioner, target_of.shape[1], first, self.temperature)
         simulator = simulator_for(self.run, self.agent.dims, target_of.size, self.env, self.threads)

@@ -20,6 +20,7 @@ from himatch.reproduce.budgets import BUDGETS, usual_steps
 from himatch.reproduce.jobs import Job, Options
 from himatch.reproduce.measurements import describe, measure
 from himatch.reproduce.policies import POLICIES
+from himatch.reproduce.rehearsals import rehearse
 from himatch.reproduce.results import SCORES, ResultKey, read_result, write_result
 from himatch.reproduce.suites import SUITES
 from himatch.reproduce.targets import split_dataset
@@ -50,6 +51,7 @@ def _run_job(job: Job, out: Path, options: Options, quiet: bool) -> list[Path]:
     if not job.method:
         return [write_result(out, describe(key, dataset, options)) for key in waiting]
     policy, facts = trained(job, split, out, options, quiet)
+    rehearse(job, waiting, policy, split, options, quiet)
     alike: dict[tuple[str, str], list[ResultKey]] = {}
     for key in waiting:
         alike.setdefault((SUITES[key.suite].targets, key.conditioning), []).append(key)

@@ -17,6 +17,7 @@ from himatch.reproduce.results import ResultKey, file_name
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import Suite, SuiteMethod
 from himatch.reproduce.suites import find_suites, methods_of
+from himatch.reproduce.unseen import REPORTED_SEED
 from himatch.rollout import CONDITIONINGS, objection
 from himatch.tasks import get_task, import_tasks
 
@@ -39,6 +40,10 @@ class Options:
     all_variants: bool = False
     policy: tuple[PolicyName, ...] = ()
     """By default those of each row of a suite."""
+    rehearsal: float | None = None
+    """Seconds of search for all targets of a job that are rehearsed; by default until it no longer pays."""
+    target_seed: int = REPORTED_SEED
+    """Of targets that are drawn (suite ``unseen``)."""
     imports: tuple[str, ...] = ()
     """Python files or modules of one's own, with methods that are then known in every process of the benchmark."""
 
@@ -59,6 +64,12 @@ class Options:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise HimatchError(f"{name} must be at least 1, got {value}")
+        if self.rehearsal is not None and "rehearsed" not in self.conditioning:
+            raise HimatchError("rehearsal is for rehearsed conditioning")
+        if self.rehearsal is not None and not self.rehearsal > 0:
+            raise HimatchError(f"a rehearsal takes more than 0 seconds, got {self.rehearsal}")
+        if self.target_seed < 0:
+            raise HimatchError(f"the seed of targets must be 0 or more, got {self.target_seed}")
         if self.threads < 0:
             raise HimatchError(f"threads must be 0 (all) or more, got {self.threads}")
 

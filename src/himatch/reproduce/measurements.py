@@ -13,23 +13,21 @@ import numpy as np
 import torch
 
 from himatch._runtime.tensors import versions
-from himatch.data import Split, TrajectoryDataset, load_dataset
+from himatch.data import Split, TrajectoryDataset
 from himatch.data.minari import find_folder
 from himatch.data.split import ranked_groups
-from himatch.datagen.cache import cached_dataset
 from himatch.errors import HimatchWarning
 from himatch.evaluation.result import MatchResult
 from himatch.policy import Policy
 from himatch.reproduce.jobs import Job, Options
+from himatch.reproduce.rehearsals import rehearsal_facts
 from himatch.reproduce.results import JobResult, ResultKey, TargetScore
 from himatch.reproduce.suites import SUITES
-from himatch.reproduce.targets import ADDITIONAL, SuiteTarget, suite_targets
+from himatch.reproduce.targets import SuiteTarget, additional_episodes, suite_targets
 from himatch.runs.references import referenced_features
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
 from himatch.targets import EpisodeReference
-
-ADDITIONAL_SEED = 1_000_003  # of episodes beside the dataset
 
 
 def measure(
@@ -40,19 +38,15 @@ def measure(
     beside: dict[str, Any] = {}
 
     def additional() -> TrajectoryDataset:
-        extra = cached_dataset(
-            job.dataset,
-            options.cache,
-            episodes=2 * ADDITIONAL,
-            seed=ADDITIONAL_SEED,
-            threads=options.threads,
-            quiet=True,
-        )
-        dataset = load_dataset(extra)
+        dataset = additional_episodes(job, options)
         beside["target_data"] = _named(dataset)  # himatch's own, whatever was trained on
         return dataset
 
-    targets = suite_targets(suite, job.task, split, additional)
+    targets = suite_targets(suite, job.task, split, options.target_seed, additional)
+    if suite.targets == "unseen":
+        beside["target_seed"] = options.target_seed
+    if keys[0].conditioning == "rehearsed":
+        beside["rehearsal"] = rehearsal_facts(policy, [place.target for place in targets], options)
     features = tuple(dict.fromkeys(key.feature for key in keys))
     for feature in features:
         if feature not in referenced_features(policy.run.folder):  # it is conditioned on another one
@@ -130,8 +124,11 @@ def _score(place: SuiteTarget, result: MatchResult) -> TargetScore:
         lengths=_floats(result.lengths.mean(1)),
         target_return=demonstration.total_reward if rewarded and demonstration is not None else None,
         reference=None if result.mixture is None else result.mixture.binned,
+        exact_reference=None if result.mixture is None else result.mixture.w1,
         played=_floats(result.played_per_seed),
         exact=_floats(result.w1_per_seed),
+        within_episode=_floats(result.within_episode_per_seed),
+        in_order=_floats(result.in_order_per_seed) if len(result.stretches) > 1 else None,
         spread=_floats(result.spread),
         outside=result.outside,
         shift=place.shift,

@@ -29,7 +29,7 @@ class TargetScore:
     """One target: lists are per seed, means over the rollouts of that seed.
 
     ``w1`` is the paper's, on the bins of z; ``exact`` that of the values themselves. ``played`` is the part of the
-    target's steps that rollouts lasted; results from before it was measured have none.
+    target's steps that rollouts lasted; results from before it was measured have none, nor ``within_episode``.
     ``histograms`` hold bin edges per dimension, and the target's and the rollouts' shares (all seeds pooled): lists of
     ``bins`` numbers in one dimension, lists of lists in two.
     """
@@ -43,9 +43,15 @@ class TargetScore:
     target_return: float | None = None
     reference: float | None = None
     """The paper's W1 of the episode mixture."""
+    exact_reference: float | None = None
+    """The exact one."""
     outside: float = 0.0
     played: list[float] = field(default_factory=list)
     exact: list[float] = field(default_factory=list)
+    within_episode: list[float] = field(default_factory=list)
+    """The exact W1 of every rollout by itself; of targets one after another of each in its own steps."""
+    in_order: list[float] | None = None
+    """The exact W1 of pooled rollouts to targets one after another, each in its own steps, where there are several."""
     spread: list[float] = field(default_factory=list)
     """The 1 to 99 % range of every feature in training."""
     shift: float | None = None
@@ -100,8 +106,9 @@ class JobResult:
     episodes: int
     targets: list[TargetScore]
     provenance: dict[str, Any]
-    """Data (name, hash, episodes, steps, where from), those of targets that come from elsewhere, every setting of the
-    method and of its training, versions, dates, seconds of training and of rollouts."""
+    """Data (name, hash, episodes, steps, where from), those of targets that come from elsewhere, the seed of targets
+    that are drawn, every setting of the method and of its training, versions, dates, seconds of training and of
+    rollouts, and of rehearsed conditioning what its search took and promised."""
     policy: PolicyName | None = None
     """Whose policy it is; results from before it was recorded have none, and those of the suite ``data``."""
 

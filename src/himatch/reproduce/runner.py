@@ -92,7 +92,7 @@ def _keep_to_one_kind(path: Path, options: Options) -> None:
     data = None if options.data is None else Path(options.data).name
     kind = {"budget": options.budget, "seeds": options.seed_count, "rollouts": options.rollouts}
     # Folders were of one head once. What another one left there has the names of the paper's policy.
-    kind |= {"steps": options.steps, "head": None, "data": data}
+    kind |= {"steps": options.steps, "head": None, "data": data, "target_seed": options.target_seed}
     begun = any((path.parent / SCORES).glob("*.json")) or any(
         RunFolder(folder).begun for folder in (path.parent / MODELS).glob("*")
     )

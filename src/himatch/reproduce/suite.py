@@ -16,7 +16,7 @@ from himatch.reproduce.paper import PaperTable, paper_tables
 from himatch.reproduce.policies import PolicyName
 from himatch.reproduce.specification import Specification, display_name, paper_name
 
-TargetKind = Literal["held-out", "synthetic", "shift", "velocities", "patchwork", "dataset"]
+TargetKind = Literal["held-out", "synthetic", "shift", "velocities", "patchwork", "unseen", "dataset"]
 SplitKind = Literal["paper", "velocities", "all"]
 
 PLANAR = ("halfcheetah", "hopper", "walker2d")
@@ -73,14 +73,14 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class TableLayout:
-    """One table of the paper: which results its cells come from and how its columns are arranged.
+    """One table: which results its cells come from and how its columns are arranged.
 
     ``groups`` are the columns of each task. The average runs over tasks (of the groups in ``averaged``; the paper's is
     that of the first) or, in tables of a single task, over its groups.
     """
 
     label: str
-    """The paper's own, unless ``papers`` names it."""
+    """The paper's own, unless ``papers`` names it or the paper has none."""
     feature: str
     title: str
     papers: str = ""
@@ -89,7 +89,8 @@ class TableLayout:
     tasks: tuple[str, ...] = PLANAR
     averaged: tuple[str, ...] = ("total",)
     over: Literal["tasks", "groups"] = "tasks"
-    measure: Literal["w1", "return", "slope"] = "w1"
+    measure: Literal["w1", "exact", "return", "slope"] = "w1"
+    """``w1`` is the paper's, on the bins of z; ``exact`` that of the values themselves."""
     code_size: int | None = None
     """Only methods with codes of this size (the paper's short table has ``m`` = 16)."""
     pictured: bool = True
@@ -102,9 +103,19 @@ class TableLayout:
     """The method that the paper sets against the others."""
 
     @property
+    def is_papers(self) -> bool:
+        """Whether the paper has it; the others are himatch's own."""
+        return self.paper_label in paper_tables()
+
+    @property
+    def is_distance(self) -> bool:
+        """Whether its cells hold distances, of which the lowest is best."""
+        return self.measure in ("w1", "exact")
+
+    @property
     def paper(self) -> PaperTable:
-        """What the paper prints."""
-        return paper_tables()[self.paper_label]
+        """What the paper prints: nothing, where the table is himatch's own."""
+        return paper_tables()[self.paper_label] if self.is_papers else PaperTable(self.label, (), {}, {})
 
     @property
     def paper_label(self) -> str:
@@ -142,7 +153,7 @@ class TableLayout:
 
 @dataclass(frozen=True)
 class Suite:
-    """One experiment of the paper, whole: data, methods, targets, protocol, tables."""
+    """One experiment, whole: data, methods, targets, protocol, tables."""
 
     name: str
     tasks: tuple[str, ...]

@@ -11,6 +11,7 @@ from himatch.methods import METHODS
 from himatch.reproduce.budgets import BUDGETS, BudgetName
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import PLANAR, Suite, SuiteMethod, TableLayout
+from himatch.reproduce.unseen import KINDS
 
 HELD_OUT_VELOCITIES = ("0.5", "1.5", "2.5")
 
@@ -229,6 +230,22 @@ SUITES: Mapping[str, Suite] = {
                 ),
             ),
         ),
+        # himatch's own; no claim is made about it.
+        Suite(
+            "unseen",
+            PLANAR,
+            ("x_velocity",),
+            (CDT,),
+            (
+                TableLayout(
+                    "unseen", "x_velocity", "Targets that no episode shows", groups=(*KINDS, "total"), measure="exact"
+                ),
+            ),
+            targets="unseen",
+            targets_note="Targets are drawn over the range of the training data: uniforms, three modes, narrow "
+            "Gaussians where the data is thin, and two or three Gaussians one after another. Pooled rollouts do not "
+            "show in which order these were played; the distance within an episode is of each in its own steps.",
+        ),
         # Figure dataset of the paper; it has no table.
         Suite("data", (*PLANAR, "ant"), ("x_velocity", "reward"), (), (), targets="dataset"),
     )
@@ -238,7 +255,7 @@ SUITES: Mapping[str, Suite] = {
 TABLES: Mapping[str, tuple[Suite, TableLayout]] = {
     layout.label: (suite, layout) for suite in SUITES.values() for layout in suite.tables
 }
-"""Every table of the paper with its suite, by the paper's label."""
+"""Every table with its suite, by its label: the paper's where the paper has it."""
 
 SYNTHETIC: Mapping[str, tuple[str, ...]] = {
     "halfcheetah": (

@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from himatch.data import Split, TrajectoryDataset, label_split, named_split
+import numpy as np
+
+from himatch.data import Split, TrajectoryDataset, label_split, load_dataset, named_split
+from himatch.datagen.cache import cached_dataset
 from himatch.errors import HimatchError
 from himatch.evaluation.evaluation import SHIFTS
+from himatch.reproduce.jobs import Job, Options
 from himatch.reproduce.suite import Suite
 from himatch.reproduce.suites import HELD_OUT_VELOCITIES, SYNTHETIC
+from himatch.reproduce.unseen import drawn
+from himatch.statistics.features import of_each, resolve_feature
 from himatch.targets import Demonstration, Shifted, Synthetic, Target, parse_target
+from himatch.tasks import get_task
 from himatch.types import Trajectory, concatenate
 
 SHUFFLE_SEED = 0
 PER_VELOCITY = 10
 ADDITIONAL = 5  # episodes of each behaviour that zvel's targets are made of
+ADDITIONAL_SEED = 1_000_003  # of episodes beside the dataset
 BEHAVIOURS = ("run", "backflip")
+UNSEEN_OF_A_KIND = 3
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,14 @@ class SuiteTarget:
     ordering: str | None = None
 
 
+def additional_episodes(job: Job, options: Options) -> TrajectoryDataset:
+    """Episodes beside those of a job's dataset."""
+    extra = cached_dataset(
+        job.dataset, options.cache, episodes=2 * ADDITIONAL, seed=ADDITIONAL_SEED, threads=options.threads, quiet=True
+    )
+    return load_dataset(extra)
+
+
 def split_dataset(dataset: TrajectoryDataset, kind: str) -> Split:
     """What is trained on and what is held out."""
     if kind == "velocities":
@@ -37,13 +54,15 @@ def split_dataset(dataset: TrajectoryDataset, kind: str) -> Split:
 
 
 def suite_targets(
-    suite: Suite, task: str, split: Split, additional: Callable[[], TrajectoryDataset]
+    suite: Suite, task: str, split: Split, seed: int, additional: Callable[[], TrajectoryDataset]
 ) -> list[SuiteTarget]:
-    """All targets of a suite; ``additional`` makes episodes beside the dataset, where a suite needs some."""
+    """All targets of a suite: some are drawn from a ``seed``, some are episodes beside the dataset, ``additional``."""
     if suite.targets == "synthetic":
         return _synthetic(task)
     if suite.targets == "patchwork":
         return _patchwork(additional())
+    if suite.targets == "unseen":
+        return _unseen(task, suite.features[0], split, seed)
     pairs = enumerate(zip(split.held_out, split.groups, strict=True))
     held_out = [SuiteTarget(Demonstration.held_out(episode, group, i), group) for i, (episode, group) in pairs]
     if suite.targets == "shift":
@@ -61,6 +80,12 @@ def _synthetic(task: str) -> list[SuiteTarget]:
         shuffled = replace(target, shuffled=True, seed=SHUFFLE_SEED)
         targets.append(SuiteTarget(shuffled, "synthetic (shuffled)", ordering="shuffled"))
     return targets
+
+
+def _unseen(task: str, feature: str, split: Split, seed: int) -> list[SuiteTarget]:
+    known = get_task(task)
+    values = np.concatenate(list(of_each(resolve_feature(feature, known), split.train)))
+    return [SuiteTarget(parse_target(text), kind) for kind, text in drawn(values, known, UNSEEN_OF_A_KIND, seed)]
 
 
 def _patchwork(extra: TrajectoryDataset) -> list[SuiteTarget]:

@@ -12,6 +12,7 @@ from himatch.methods.batch import Dims
 from himatch.runs.run import Run
 from himatch.tasks import Task
 
+STARTS = 1_000_000  # seeds of initial states that belong to one seed of an evaluation
 UNNAMED = "handed over:"  # begins the name of an environment that has none of its own
 
 if TYPE_CHECKING:  # a policy in a loop of one's own needs neither Gymnasium nor MuJoCo
@@ -46,7 +47,7 @@ def replay_for(run: Run, env: Environment | None, seed: int) -> Replay:
     from himatch.simulation.replay import Replay
 
     task, make_env = _environment(run, env)
-    return Replay(task, EVALUATION_SEED + seed * 1_000_000, make_env)
+    return Replay(task, EVALUATION_SEED + seed * STARTS, make_env)
 
 
 def environment_name(run: Run, env: Environment | None) -> str:

@@ -67,7 +67,7 @@ def _data(entry: dict[str, Any], role: str = "") -> DataUsed:
 def caption_of(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) -> str:
     """What was measured, with how much effort, on which data."""
     trained = (*_policies(suite, results), *_weights(results))
-    parts = (_measured(suite, layout), effort(results), *trained, *_sources(layout, results))
+    parts = (_measured(suite, layout), _drawn(results), effort(results), *trained, *_sources(layout, results))
     return " ".join(filter(None, (*parts, _other_feature(suite))))
 
 
@@ -82,9 +82,16 @@ def _measured(suite: Suite, layout: TableLayout) -> str:
             "Returns of rollouts under held-out targets; nearest to the held-out episodes' own is best. D4RL's score "
             "is 0 for a random policy and 100 for an expert."
         )
-    measured = f"Wasserstein-1 distance between the {feature} distributions of rollouts and target."
+    exact = "Exact " if layout.measure == "exact" else ""
+    measured = f"{exact}Wasserstein-1 distance between the {feature} distributions of rollouts and target."
     codes = "" if layout.code_size is None else f"Codes have m = {layout.code_size} numbers."
     return " ".join(filter(None, (measured, suite.targets_note, codes)))
+
+
+def _drawn(results: Sequence[JobResult]) -> str:
+    """The seed of targets that were drawn from one."""
+    seeds = sorted({seed for result in results if (seed := result.provenance.get("target_seed")) is not None})
+    return f"They are those of seed {' and '.join(map(str, seeds))}." if seeds else ""
 
 
 def _policies(suite: Suite, results: Sequence[JobResult]) -> tuple[str, ...]:
@@ -149,6 +156,8 @@ def _span(numbers: Iterable[int]) -> str:
 def _sources(layout: TableLayout, results: Sequence[JobResult]) -> tuple[str, ...]:
     used = data_used(results)
     named = f"Data: {'; '.join(map(str, used))}."
+    if not layout.is_papers:
+        return (named,)
     if not layout.published:
         return named, "The paper made its data for this table with agents of its own: the data differ."
     if all(data.is_papers for data in used):

@@ -18,9 +18,9 @@ from himatch.reproduce.report.text import Line, lines
 from himatch.reproduce.specification import display_name
 
 READING = (
-    "Each method has up to four lines: mean ± standard deviation over targets and seeds (averages: the mean's 95 % "
+    "Each method has up to five lines: mean ± standard deviation over targets and seeds (averages: the mean's 95 % "
     "bootstrap interval), the best of a column in bold; the interquartile mean with its interval; the part of the "
-    "target's steps that was played and the W1 that charges the rest; and the paper's "
+    "target's steps that was played and the W1 that charges the rest; W1 within single episodes; and the paper's "
     "figure with the ratio ours / paper. *Episode mixture* is the nearest mixture of whole training episodes: what "
     "time-sharing them would reach."
 )
@@ -30,7 +30,7 @@ def markdown(contents: Contents) -> str:
     """The whole report; pictures lie in ``figures/`` beside it."""
     parts = [f"# {contents.title}", *_claims(contents.findings, contents.orderings), "## Tables", READING]
     for table in contents.tables:
-        source = f"Table `{table.layout.paper_label}` of the paper."
+        source = "Table `{}` {}.".format(*table.source)
         parts += [f"## {table.layout.title}", f"{source} {table.caption}", _table(table)]
         parts += [f"*{_escape(note)}*" for note in table.notes]
         parts += [text for less in table.smaller.values() for text in (_escape(less.caption), _table(less))]

@@ -70,9 +70,9 @@ class Orderings:
 
 
 def judge_orderings(tables: Sequence[ResultTable]) -> list[Orderings]:
-    """Each table's, with the budget that claims are about."""
+    """Each table's of the paper, with the budget that claims are about."""
     budget = budget_of(tables)
-    return [Orderings(table, tuple(_pairs(table, budget))) for table in tables]
+    return [Orderings(table, tuple(_pairs(table, budget))) for table in tables if table.layout.is_papers]
 
 
 def _pairs(table: ResultTable, budget: str) -> list[Ordering]:

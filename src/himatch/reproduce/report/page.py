@@ -40,7 +40,7 @@ def page(contents: Contents) -> str:
     sections += [costs_section(contents.costs), provenance_section(results)]
     used = ", ".join(dict.fromkeys(data.name for data in data_used(results)))
     links = [("claims", "What holds")]
-    links += [("glance", "Best of each table")] if any(table.layout.measure == "w1" for table in tables) else []
+    links += [("glance", "Best of each table")] if any(table.layout.is_distance for table in tables) else []
     links += [(table.label, table.layout.title) for table in tables]
     links += [("dataset", "Datasets")] if pictures.get("dataset") else []
     links += [("failed", "Failed")] if contents.failures else []
@@ -56,11 +56,11 @@ def _source(text: str) -> str:
 
 
 def _section(table: ResultTable, pictures: Sequence[Picture]) -> str:
-    layout = table.layout
+    layout, (label, whose) = table.layout, table.source
     notes = "".join(f'<p class="note">{escape(note)}</p>\n' for note in table.notes)
     below = "".join(map(_captioned, table.smaller.values()))
     body = (
-        _source(f"Table <code>{table.layout.paper_label}</code> of the paper · suite <code>{table.suite.name}</code>")
+        _source(f"Table <code>{label}</code> {whose} · suite <code>{table.suite.name}</code>")
         + f"{_captioned(table)}{notes}{below}"
         + "".join(map(figure, pictures))
     )
@@ -119,7 +119,9 @@ def _ours(cell: Cell, table: ResultTable) -> str:
 
 def _middle(cell: Cell, table: ResultTable) -> str:
     lasted = cell.played is not None and f"played {wording.played(cell)}"
-    parts = (wording.middle(cell, table), lasted, cell.normalized is not None and f"D4RL score {wording.score(cell)}")
+    alone = cell.within_episode is not None and f"within an episode {wording.within_episode(cell, table)}"
+    scored = cell.normalized is not None and f"D4RL score {wording.score(cell)}"
+    parts = (wording.middle(cell, table), lasted, alone, scored)
     return "".join(f'<span class="q">{part}</span>' for part in parts if part)
 
 
@@ -127,7 +129,7 @@ def _paper(cell: Cell, table: ResultTable) -> str:
     if cell.paper is None:
         return ""
     ratio = wording.ratio(cell)
-    better = ' class="better"' if table.layout.measure == "w1" and cell.ratio is not None and cell.ratio < 1 else ""
+    better = ' class="better"' if table.layout.is_distance and cell.ratio is not None and cell.ratio < 1 else ""
     mark = f" <b{better}>{ratio}</b>" if ratio else ""
     full = wording.with_deviation(*cell.paper, table)
     return f'<span class="p" title="the paper: {full}">paper {wording.number(cell.paper.mean, table)}{mark}</span>'
@@ -135,7 +137,7 @@ def _paper(cell: Cell, table: ResultTable) -> str:
 
 def _glance(tables: Sequence[ResultTable]) -> str:
     """One line for each table: the best method there, the paper's figure for it and what is left."""
-    lines = "".join(_glance_row(table) for table in tables if table.layout.measure == "w1")
+    lines = "".join(_glance_row(table) for table in tables if table.layout.is_distance)
     heads = "".join(f"<th>{head}</th>" for head in ("Best here", "W₁", "Paper", "Ratio", "Episode mixture"))
     body = (
         '<p class="caption">The method with the lowest average W₁ in each table (where there is no average, in the '

@@ -17,12 +17,13 @@ from himatch.reproduce.specification import display_name
 CELLS = (
     *("table", "suite", "feature", "measure", "row", "kind", "task", "group", "mean", "std", "iqm", "low", "high"),
     *("count", "mean_low", "mean_high", "d4rl_score", "best", "paper_mean", "paper_std", "ratio"),
-    *("played", "charged"),
+    *("played", "charged", "within_episode"),
 )
 TARGETS = (
     *("suite", "task", "feature", "method", "policy", "conditioning", "budget"),
     *("target", "group", "shift", "ordering", "seed"),
-    *("w1", "energy", "return", "length", "w1_exact", "played", "w1_charged", "target_return", "reference", "outside"),
+    *("w1", "energy", "return", "length", "w1_exact", "played", "w1_charged", "within_episode", "w1_in_order"),
+    *("target_return", "reference", "outside"),
 )
 
 
@@ -49,7 +50,8 @@ def _cells(table: ResultTable, known: Collection[str] = ()) -> Iterable[tuple[ob
             paper = cell.paper or (None, None)
             yield (
                 *(table.label, table.suite.name, layout.feature, layout.measure, row.name, row.kind, task, group),
-                *(*numbers, cell.normalized, int(cell.best), *paper, cell.ratio, cell.played, cell.charged),
+                *(*numbers, cell.normalized, int(cell.best), *paper, cell.ratio),
+                *(cell.played, cell.charged, cell.within_episode),
             )
     if table.averages is not None:
         yield from _cells(table.averages, [column.key for column in table.columns])
@@ -63,7 +65,7 @@ def _targets(result: JobResult) -> Iterable[tuple[object, ...]]:
     for target in result.targets:
         place = (target.name, target.group, target.shift, target.ordering)
         # Results from before p was measured have neither it nor what follows from it.
-        lasted = (target.exact, target.played, charged_scores(target))
+        lasted = (target.exact, target.played, charged_scores(target), target.within_episode, target.in_order or [])
         rolled = (target.w1, target.energy, target.returns, target.lengths, *lasted)
         # A task without rewards has no returns; the suite "data" has no seeds, for nothing is rolled out.
         for seed, *scores in islice(zip_longest(result.seeds, *rolled), len(result.seeds)):

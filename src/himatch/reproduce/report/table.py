@@ -9,7 +9,7 @@ from typing import Literal
 from himatch.divergences import Summary
 from himatch.reproduce.paper import PaperFigure
 from himatch.reproduce.report.rows import RowKey
-from himatch.reproduce.results import JobResult
+from himatch.reproduce.results import JobResult, TargetScore
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import Suite, TableColumn, TableLayout
 
@@ -30,6 +30,8 @@ class Cell:
     """The part of the targets' steps that rollouts lasted, on average; results from before it was measured lack it."""
     charged: float | None = None
     """The exact W1 with the time charged that was not played, of one feature."""
+    within_episode: float | None = None
+    """The exact W1 within single episodes; results from before it was measured lack it."""
     comparable: bool = True
     """Whether the paper's figure is of the same feature."""
     reference: Summary | None = None
@@ -41,6 +43,17 @@ class Cell:
         if self.ours is None or self.paper is None or self.paper.mean == 0 or not self.comparable:
             return None
         return self.ours.mean / self.paper.mean
+
+
+def scores_of(target: TargetScore, layout: TableLayout) -> list[float]:
+    """What a table shows of a target, one for each seed: the paper's W1 or the exact one, or returns."""
+    return {"return": target.returns, "exact": target.exact}.get(layout.measure, target.w1)
+
+
+def reference_of(target: TargetScore, layout: TableLayout) -> float | None:
+    """What these are held against: the same of the episode mixture, or the held-out episode's return."""
+    known = {"return": target.target_return, "exact": target.exact_reference}
+    return known.get(layout.measure, target.reference)
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class ResultTable:
-    """One table of the paper with our figures."""
+    """One table with our figures, and with the paper's where it is the paper's."""
 
     suite: Suite
     layout: TableLayout
@@ -85,8 +98,13 @@ class ResultTable:
 
     @property
     def label(self) -> str:
-        """The paper's label."""
+        """The paper's label, or ours."""
         return self.layout.label
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """Its label, and whose table that is."""
+        return self.layout.paper_label, "of the paper" if self.layout.is_papers else "of himatch's own"
 
     @property
     def methods(self) -> tuple[ResultRow, ...]:

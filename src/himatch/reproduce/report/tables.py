@@ -1,4 +1,4 @@
-"""The paper's tables from results: our cells beside the paper's, the reference below, the best marked."""
+"""Tables from results: our cells beside the paper's, the reference below, the best marked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from himatch.reproduce.report.captions import caption_of, data_hash, missing_not
 from himatch.reproduce.report.rows import RowKey, gather_rows, main_budget
 from himatch.reproduce.report.slopes import slopes_of
 from himatch.reproduce.report.stumbles import RULE, listed, steady
-from himatch.reproduce.report.table import HELD_OUT, MIXTURE, Cell, ResultRow, ResultTable
+from himatch.reproduce.report.table import HELD_OUT, MIXTURE, Cell, ResultRow, ResultTable, reference_of, scores_of
 from himatch.reproduce.results import JobResult, TargetScore, charged_scores
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import AVERAGE, Suite, TableColumn, TableLayout
@@ -25,7 +25,7 @@ STEADY = f"{AVERAGE}/steady"  # the column without targets that stumble
 
 
 def build_tables(results: Sequence[JobResult]) -> list[ResultTable]:
-    """Every table of the paper that there is a result for."""
+    """Every table that there is a result for."""
     tables = (build_table(suite, layout, results) for suite, layout in TABLES.values())
     return [table for table in tables if table is not None]
 
@@ -90,9 +90,12 @@ def _method_row(
         ours = _ours(jobs, column, layout)
         published, normalized = _papers(method, column, layout), _normalized(ours, column, layout)
         played = _mean(jobs, column, lambda target: target.played)
-        cost = _mean(jobs, column, charged_scores) if layout.measure == "w1" else None
+        cost = _mean(jobs, column, charged_scores) if layout.is_distance else None
+        alone = _mean(jobs, column, lambda target: target.within_episode) if layout.is_distance else None
         below = _reference(jobs, column, layout)
-        cells.append(Cell(ours, published, normalized, played=played, charged=cost, reference=below))
+        cells.append(
+            Cell(ours, published, normalized, played=played, charged=cost, within_episode=alone, reference=below)
+        )
     return ResultRow(name, "method", tuple(cells), jobs, method, key)
 
 
@@ -106,8 +109,7 @@ def _ours(jobs: Mapping[str, JobResult], column: TableColumn, layout: TableLayou
 
 def group_scores(job: JobResult, group: str, layout: TableLayout) -> list[list[float]]:
     """Of every target in a group, one for each seed."""
-    targets = [target for target in job.targets if target.belongs_to(group)]
-    scores = [target.returns if layout.measure == "return" else target.w1 for target in targets]
+    scores = [scores_of(target, layout) for target in job.targets if target.belongs_to(group)]
     return [score for score in scores if score]  # without rewards there are no returns
 
 
@@ -177,8 +179,7 @@ def _reference(jobs: Mapping[str, JobResult], column: TableColumn, layout: Table
 
 def _values(targets: Sequence[TargetScore], layout: TableLayout) -> list[float]:
     """The number of each target that has one."""
-    known = [target.target_return if layout.measure == "return" else target.reference for target in targets]
-    return [value for value in known if value is not None]
+    return [value for target in targets if (value := reference_of(target, layout)) is not None]
 
 
 def _elsewhere(below: ResultRow, methods: Sequence[ResultRow]) -> list[str]:
@@ -205,6 +206,6 @@ def _mark_best(methods: Sequence[ResultRow], layout: TableLayout) -> list[Result
 
 
 def _distance(cell: Cell, layout: TableLayout) -> float | None:
-    if cell.ours is None or layout.measure == "w1":
+    if cell.ours is None or layout.is_distance:
         return None if cell.ours is None else cell.ours.mean
     return None if cell.reference is None else abs(cell.ours.mean - cell.reference.mean)

@@ -83,6 +83,7 @@ def lines(row: ResultRow, table: ResultTable) -> list[Line]:
     below = [
         Line("interquartile mean", tuple(middle(cell, table) for cell in row.cells), plain),
         Line("played", tuple(played(cell) for cell in row.cells), plain),
+        Line("within an episode", tuple(within_episode(cell, table) for cell in row.cells), plain),
         Line("D4RL score", tuple(score(cell) for cell in row.cells), plain),
         Line("paper", tuple(paper(cell, table) for cell in row.cells), plain),
     ]
@@ -95,6 +96,11 @@ def played(cell: Cell) -> str:
     if cell.played is None:
         return ""
     return f"{cell.played:.0%}" + ("" if cell.charged is None else f", charged {cell.charged:.3f}")
+
+
+def within_episode(cell: Cell, table: ResultTable) -> str:
+    """W1 within single episodes, where it was measured."""
+    return "" if cell.within_episode is None else number(cell.within_episode, table)
 
 
 def score(cell: Cell) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
+from himatch.reproduce.report.table import Cell, ResultRow, ResultTable, scores_of
 from himatch.reproduce.results import TargetScore
-from himatch.reproduce.suite import TableColumn
+from himatch.reproduce.suite import TableColumn, TableLayout
 from himatch.viz.comparisons import (
     CurvePanel,
     Estimate,
@@ -73,17 +73,17 @@ def _intervals(table: ResultTable, column: TableColumn, rows: Sequence[ResultRow
     reference = None if table.reference is None else table.reference.cells[i].ours
     return IntervalPanel(
         f"{column.head}, {column.title.lower()}" if column.title else column.head,
-        [_estimate(row.cells[i], row, task, group) for row in rows],
+        [_estimate(row.cells[i], row, task, group, table.layout) for row in rows],
         [None if (paper := row.cells[i].paper) is None or table.suite.other_feature else paper.mean for row in rows],
         None if reference is None else reference.mean,
     )
 
 
-def _estimate(cell: Cell, row: ResultRow, task: str, group: str) -> Estimate | None:
+def _estimate(cell: Cell, row: ResultRow, task: str, group: str, layout: TableLayout) -> Estimate | None:
     score = cell.ours
     if score is None:
         return None
-    each = [float(np.mean(t.w1)) for t in row.jobs[task].targets if t.belongs_to(group)]
+    each = [float(np.mean(scores_of(t, layout))) for t in row.jobs[task].targets if t.belongs_to(group)]
     interval = None if score.low is None or score.high is None else (score.low, score.high)
     return Estimate(each, score.mean if score.iqm is None else score.iqm, score.mean, interval)
 

@@ -18,8 +18,9 @@ from himatch.reproduce.report.figures.selection import (
     target_levels,
     targets_of,
 )
-from himatch.reproduce.report.table import ResultRow, ResultTable
+from himatch.reproduce.report.table import ResultRow, ResultTable, scores_of
 from himatch.reproduce.results import TargetScore
+from himatch.reproduce.suite import TableLayout
 from himatch.viz.histogram_grid import LABELS, PANEL, HistogramPanel, RolloutLine, histogram_grid
 from himatch.viz.picture import Picture, picture
 from himatch.viz.style import PAGE_INK, SERIES
@@ -36,7 +37,7 @@ def match_panels(table: ResultTable) -> list[Picture]:
     methods, grid, names = shown_methods(table), [], []
     for task in table.tasks:
         for target in shown_targets(methods, task):
-            grid.append([_panel(target, method, task) for method in methods])
+            grid.append([_panel(target, method, task, table.layout) for method in methods])
             name = fill(short_name(target.name), 14)
             names.append(name if len(table.tasks) == 1 else f"{task}\n{name}")
     if not grid:
@@ -59,7 +60,7 @@ def synthetic_panels(table: ResultTable) -> list[Picture]:
         if not targets:
             continue
         figure = histogram_grid(
-            [[_panel(target, method, task) for target in targets] for method in methods],
+            [[_panel(target, method, task, table.layout) for target in targets] for method in methods],
             [_wrapped(method.name) for method in methods],
             [short_name(target.name) for target in targets],
             _feature(table),
@@ -111,19 +112,20 @@ def _shifts(table: ResultTable, methods: Sequence[ResultRow], what: str) -> Pict
 def short_name(name: str) -> str:
     """A target's name, short enough for a title: ``N(5, 1)`` for ``normal(5,1)``, parts on lines of their own."""
     name = re.sub(r"patch\((.+?), (.+?)(?:, \d+)?\)", r"\1, then \2", name)
-    name = re.sub(r"(?<=\w) (\d+)\b", r" #\1", name)  # an episode's place in its group, not a part of the group's name
+    # An episode's place in its group, not a part of the group's name; after "for" it is a number of steps.
+    name = re.sub(r"(?<=\w)(?<!for) (\d+)\b", r" #\1", name)
     name = re.sub(r"normal\(([^,()]+),\s*([^,()]+)\)", r"N(\1, \2)", name).replace("0.5*", "½ ")
-    return re.sub(r"\s*\+\s*", "\n+ ", name)
+    return re.sub(r"\s*\+\s*", "\n+ ", name).replace(" then ", "\nthen ")
 
 
-def _panel(target: TargetScore, method: ResultRow, task: str) -> HistogramPanel:
+def _panel(target: TargetScore, method: ResultRow, task: str, layout: TableLayout) -> HistogramPanel:
     """One method, with its W1."""
     rolled = found(method, task, target)
     if rolled is None:
         return HistogramPanel(histogram(target), [], "missing")
     line = RolloutLine(histogram(rolled, "rollouts"), method.name)
     levels = [(level, PAGE_INK) for level in target_levels(method, target)]
-    return HistogramPanel(histogram(target), [line], f"{np.mean(rolled.w1):.2f}", levels)
+    return HistogramPanel(histogram(target), [line], f"{np.mean(scores_of(rolled, layout)):.2f}", levels)
 
 
 def _overlay(target: TargetScore, methods: Sequence[ResultRow], task: str) -> HistogramPanel:
