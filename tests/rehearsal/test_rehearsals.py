@@ -14,11 +14,12 @@ import torch
 from command_line import Run, assert_refused
 from known_programs import know_programs
 from short_tasks import HORIZON, short_tasks  # noqa: F401
+from small_searches import shrink
 from untrained import fallen_hoppers, untrained
 
 import himatch as hm
 from himatch.errors import HimatchError, TargetError
-from himatch.rehearsal import rehearsals, repertoire, search
+from himatch.rehearsal import rehearsals, repertoire
 from himatch.rehearsal.arena import SEED
 from himatch.rehearsal.repertoire import far_apart
 from himatch.rollout.programs import REMAINING, ProgramPart
@@ -30,12 +31,7 @@ TARGET = "normal(0,0.2)"
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A library and a search of a few rollouts."""
-    for name, value in (("EPISODES", 3), ("MEANS", 2), ("WIDTHS", (0.1,)), ("NUMBERS", 4), ("TOGETHER", 3)):
-        monkeypatch.setattr(repertoire, name, value)
-    sizes = {"CANDIDATES": 5, "SURVIVORS": 2, "ROUNDS": 2, "FINALISTS": 1, "FINAL_EPISODES": 2, "CHECKED": 3}
-    for name, number in sizes.items():
-        monkeypatch.setattr(search, name, number)
+    shrink(monkeypatch)
 
 
 @pytest.fixture(scope="module")

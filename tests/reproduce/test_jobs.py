@@ -198,6 +198,9 @@ def test_the_papers_synthetic_targets_are_six_a_task() -> None:
             {"methods": ("focal",), "policy": ("himatch",)},
             "none that takes nominal conditioning and the policy himatch",
         ),
+        (["xvel"], {"rehearsal": 30.0}, "rehearsal is for rehearsed conditioning"),
+        (["xvel"], {"rehearsal": 0.0, "conditioning": ("rehearsed",)}, "takes more than 0 seconds"),
+        (["unseen"], {"target_seed": -1}, "the seed of targets must be 0 or more"),
         (["xvel"], {"policy": ("mine",)}, "unknown policy 'mine'; known are paper, himatch"),
     ],
 )

@@ -16,6 +16,7 @@ import pytest
 from command_line import Run, assert_refused
 from rich.console import Console
 from short_tasks import HORIZON, short_tasks  # noqa: F401
+from small_searches import shrink
 from waiting import PATIENCE, TRAINED, both_at_the_lock, program, trained, wait_for
 
 from himatch.cli import main
@@ -24,18 +25,21 @@ from himatch.datagen import make_dataset
 from himatch.errors import HimatchError, TargetError
 from himatch.methods import METHODS, make_method
 from himatch.policy import Policy, load
-from himatch.rehearsal import temperature
+from himatch.rehearsal import rehearsals, temperature
 from himatch.reproduce import BUDGETS, SUITES, Options, Outcome, plan_jobs, read_results, run_benchmark, runner
 from himatch.reproduce import budgets as budgets_module
 from himatch.reproduce import execution as execution_module
 from himatch.reproduce import jobs as jobs_module
 from himatch.reproduce import measurements as measurements_module
+from himatch.reproduce import rehearsals as jobs_rehearsals
 from himatch.reproduce.budgets import Budget
 from himatch.reproduce.report import build_tables
 from himatch.reproduce.results import charged_scores
 from himatch.reproduce.runner import show_outcomes
 from himatch.reproduce.specification import display_name
+from himatch.reproduce.unseen import KINDS, REPORTED_SEED
 from himatch.rollout import CONDITIONINGS
+from himatch.simulation import EVALUATION_SEED
 from himatch.training import Interrupted
 from himatch.training.update import Update
 
@@ -70,6 +74,11 @@ def options(cache: str, **settings: object) -> Options:
 
 
 @pytest.fixture
+def small_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    shrink(monkeypatch)
+
+
+@pytest.fixture
 def few_rehearsals(selecting: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rollouts that select a temperature in a second."""
     for name, value in (("EPISODES", 3), ("FEWEST", 1), ("TEMPERATURES", (0.5, 1.0))):
@@ -88,6 +97,7 @@ SHORT = {
     "zvel": {"methods": ("cdt", "meta-bc")},
     "ant-xy": {"methods": ("cdt",)},
     "imitation": {"tasks": ("hopper",), "methods": ("bdt", "dt-e2e")},
+    "unseen": {"tasks": ("hopper",), "conditioning": ("nominal", "planned")},
     "data": {"tasks": ("hopper",)},
 }
 
@@ -106,7 +116,8 @@ def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path
             assert sum(_flat(target.histograms["target"])) == pytest.approx(1.0, abs=1e-3)
             assert bool(target.returns) == (not SUITES[name].mixes_rewards)
             if name != "data":
-                assert len(target.w1) == len(result.seeds) == 1
+                assert len(target.w1) == len(target.within_episode) == len(result.seeds) == 1
+                assert (target.in_order is None) == (" then " not in target.name)
                 assert target.reference is not None
                 assert sum(_flat(target.histograms["rollouts"])) == pytest.approx(1.0, abs=1e-3)
     groups = {target.group for result in results for target in result.targets}
@@ -114,12 +125,15 @@ def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path
         "synthetic": {"synthetic", "synthetic (shuffled)"},
         "cheetah-vel": {"0.5", "1.5", "2.5"},
         "zvel": {"uni-modal", "bi-modal"},
+        "unseen": set(KINDS),
         "data": {"best", "middle", "worst", "all"},
     }
     assert groups == expected.get(name, {"expert", "medium"})
 
 
-def test_conditionings_are_left_out_where_rollouts_would_refuse_them(tiny: None, cache: str, tmp_path: Path) -> None:
+def test_conditionings_are_left_out_where_rollouts_would_refuse_them(
+    tiny: None, small_search: None, cache: str, tmp_path: Path
+) -> None:
     methods = ("cdt", "dt", "bc", "meta-bc", "moments", "goal")
     chosen = options(cache, tasks=("hopper",), methods=methods, conditioning=CONDITIONINGS)
     jobs = plan_jobs(["xvel"], chosen)
@@ -130,6 +144,61 @@ def test_conditionings_are_left_out_where_rollouts_would_refuse_them(tiny: None,
         for conditioning in set(CONDITIONINGS) - {result.conditioning for result in job.results}:
             with pytest.raises(TargetError, match=f"^{conditioning} conditioning"):
                 policy.match("heldout(0)", episodes=1, conditioning=conditioning)
+
+
+def test_targets_are_rehearsed_a_few_at_a_time_and_once(
+    tiny: None,
+    small_search: None,
+    cache: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Suites share the model, its repertoire and the time; what was found stays with the model."""
+    real, searched, library = rehearsals.search, [], []
+
+    def search(arena: Any, targets: Any, repertoire: Any, **more: Any) -> Any:
+        searched.append((len(targets), more["seconds"]))
+        library.append(repertoire.entries)
+        return real(arena, targets, repertoire, **more)
+
+    monkeypatch.setattr(rehearsals, "search", search)
+    monkeypatch.setattr(jobs_rehearsals, "AT_ONCE", 10 * jobs_rehearsals.CANDIDATES * jobs_rehearsals.EPISODES)
+    settings = {"tasks": ("hopper",), "methods": ("cdt",), "conditioning": CONDITIONINGS, "target_seed": 1}
+    chosen = options(cache, **settings, rehearsal=48.0)
+    suites = ["synthetic", "unseen"]
+    outcomes = run_benchmark(suites, tmp_path, chosen)
+    shown = capsys.readouterr().err
+    assert "repertoire" in shown
+    assert "rehearsing, targets 11 to 20 of 24" in shown
+    assert [outcome.failure for outcome in outcomes] == [None]
+    assert searched == [(10, 20.0), (10, 20.0), (4, 8.0)]
+    assert len(set(library)) == 1
+    (model,) = (tmp_path / "models").iterdir()
+    assert {"programs.json", "repertoire.safetensors"} <= {path.name for path in model.iterdir()}
+    found = {(r.suite, r.conditioning): r for r in read_results([tmp_path])}
+    assert set(found) == {(suite, conditioning) for suite in suites for conditioning in CONDITIONINGS}
+    for (suite, conditioning), result in found.items():
+        assert result.provenance.get("target_seed") == (1 if suite == "unseen" else None)
+        assert ("rehearsal" in result.provenance) == (conditioning == "rehearsed")
+    facts = found["unseen", "rehearsed"].provenance["rehearsal"]
+    assert facts["limit"] == 48.0
+    assert facts["seconds"] > 0
+    assert facts["initial_states"][0] > EVALUATION_SEED + 1_000_000
+    targets = found["unseen", "rehearsed"].targets
+    for promised, target in zip(facts["targets"], targets, strict=True):
+        assert promised["name"] == target.name
+        assert promised["low"] <= promised["score"] <= promised["high"]
+        assert 1 <= promised["rounds"] <= 2
+        assert 0 < promised["played"] <= 1
+    assert [t.name for t in targets] == [t.name for t in found["unseen", "nominal"].targets]
+    for path in (tmp_path / "scores").glob("*-rehearsed.json"):
+        path.unlink()
+    run_benchmark(suites, tmp_path, chosen, quiet=True)
+    assert len(searched) == 3
+    assert {(r.suite, r.conditioning): r for r in read_results([tmp_path])}["unseen", "rehearsed"].targets == targets
+    with pytest.raises(HimatchError, match=f"holds other results \\(target_seed 1, now {REPORTED_SEED}\\)"):
+        run_benchmark(suites, tmp_path, replace(chosen, target_seed=REPORTED_SEED), quiet=True)
 
 
 def _flat(shares: list[object]) -> list[float]:
@@ -447,10 +516,10 @@ def test_targets_beside_the_data_are_new_and_named(
     """The patchworks of zvel are himatch's own episodes, with data of one's own as well."""
     real, seen = measurements_module.suite_targets, []
 
-    def watched(suite: Any, task: str, split: Split, additional: Any) -> Any:
+    def watched(suite: Any, task: str, split: Split, seed: int, additional: Any) -> Any:
         extra: TrajectoryDataset = additional()
         seen.append((split.train, extra))
-        return real(suite, task, split, lambda: extra)
+        return real(suite, task, split, seed, lambda: extra)
 
     monkeypatch.setattr(measurements_module, "suite_targets", watched)
     chosen = options(cache, methods=("dt",))

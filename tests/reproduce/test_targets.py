@@ -28,7 +28,7 @@ def test_patchworks_take_every_half_once_and_run_before_they_flip() -> None:
         [episode(i, label) for i, label in enumerate(["run", "backflip"] * 6)], "halfcheetah"
     )  # one of each too many
     split = hm.Split(extra[:1], extra[1:2], ("expert",), np.array([0]), np.array([1]))
-    targets = suite_targets(SUITES["zvel"], "halfcheetah", split, lambda: extra)
+    targets = suite_targets(SUITES["zvel"], "halfcheetah", split, 0, lambda: extra)
     assert Counter(target.group for target in targets) == {"uni-modal": 10, "bi-modal": 10}
     assert len({target.target.name for target in targets}) == 20
     halves: Counter[tuple[int, int]] = Counter()
@@ -47,5 +47,5 @@ def test_patchworks_take_every_half_once_and_run_before_they_flip() -> None:
 def test_a_suite_that_needs_no_more_episodes_makes_none() -> None:
     extra = hm.load_dataset([episode(0, "run"), episode(1, "run")], "halfcheetah")
     split = hm.Split(extra[:1], extra[1:], ("expert",), np.array([0]), np.array([1]))
-    targets = suite_targets(SUITES["xvel"], "halfcheetah", split, lambda: pytest.fail("nobody asked"))
+    targets = suite_targets(SUITES["xvel"], "halfcheetah", split, 0, lambda: pytest.fail("nobody asked"))
     assert [target.group for target in targets] == ["expert"]
