@@ -18,7 +18,7 @@ from untrained import fallen_hoppers, untrained
 
 import himatch as hm
 from himatch.errors import HimatchError, TargetError
-from himatch.rehearsal import rehearsals, repertoire, search
+from himatch.rehearsal import hunt, rehearsals, repertoire, search
 from himatch.rehearsal.arena import SEED
 from himatch.rehearsal.repertoire import far_apart
 from himatch.rollout.programs import REMAINING, ProgramPart
@@ -33,9 +33,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library and a search of a few rollouts."""
     for name, value in (("EPISODES", 3), ("MEANS", 2), ("WIDTHS", (0.1,)), ("NUMBERS", 4), ("TOGETHER", 3)):
         monkeypatch.setattr(repertoire, name, value)
-    sizes = {"CANDIDATES": 5, "SURVIVORS": 2, "ROUNDS": 2, "FINALISTS": 1, "FINAL_EPISODES": 2, "CHECKED": 3}
-    for name, number in sizes.items():
+    for name, number in (("CANDIDATES", 5), ("FEWEST", 5), ("ROUNDS", 2), ("FINAL_EPISODES", 2), ("CHECKED", 3)):
         monkeypatch.setattr(search, name, number)
+    for name, number in (("SURVIVORS", 2), ("FINALISTS", 1)):
+        monkeypatch.setattr(hunt, name, number)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import torch
 from untrained import untrained
 
 import himatch as hm
+from himatch.rehearsal import hunt as hunting
 from himatch.rehearsal import search as searching
 from himatch.rehearsal.arena import Arena, Judge, Played, Steps
 from himatch.rehearsal.repertoire import Repertoire, library
@@ -120,7 +121,7 @@ def test_several_targets_at_once_are_each_searched_for(arena: Biased) -> None:
 def test_a_budget_ends_the_rounds(arena: Biased, monkeypatch: pytest.MonkeyPatch) -> None:
     target, repertoire = arena.run.target("uniform(1,6)"), repertoire_of(arena)
     assert search(arena, [target], repertoire, seconds=1e-9)[0].rounds == 1
-    monkeypatch.setattr(searching, "PAYS", 1.0)  # nothing ever pays: it ends as soon as that is known
+    monkeypatch.setattr(hunting, "PAYS", 1.0)  # nothing ever pays: it ends as soon as that is known
     assert search(arena, [target], repertoire)[0].rounds == 3
 
 
