@@ -53,19 +53,18 @@ class Fitter:
             beside[int(np.abs(speeds - self._speed[entry]).argmin())].append(entry)
         names, shares = [], []
         for n, part in enumerate(program):
-            slower = [entry for entry in beside[n] if self._speed[entry] < speeds[n]]
-            faster = [entry for entry in beside[n] if entry not in slower]
-            # Towards the next part, where it is faster; else the other way round.
-            rising = n + 1 == len(program) or speeds[n + 1] >= speeds[n]
-            before, after = (slower, faster) if rising else (faster[::-1], slower[::-1])
-            for entry in before:
-                names.append(self._entries[entry])
-                shares.append(weights[len(own) + entry])
-            names.append(part.entry)
-            shares.append(weights[n])
-            for entry in after:
-                names.append(self._entries[entry])
-                shares.append(weights[len(own) + entry])
+            last, following = speeds[n - 1] if n else None, speeds[n + 1] if n + 1 < len(program) else None
+            # On the way from the part before, or to the next one.
+            sides: tuple[list[int], list[int]] = ([], [])
+            for entry in sorted(beside[n], key=lambda entry: abs(self._speed[entry] - speeds[n])):
+                faster = self._speed[entry] > speeds[n]
+                if last is not None:
+                    sides[0 if (last > speeds[n]) == faster else 1].append(entry)
+                else:
+                    sides[1 if (following is None or following > speeds[n]) == faster else 0].append(entry)
+            around = [*sides[0][::-1], None, *sides[1]]
+            names += [part.entry if entry is None else self._entries[entry] for entry in around]
+            shares += [weights[n] if entry is None else weights[len(own) + entry] for entry in around]
         return _laid_out(names, np.array(shares), sum(part.steps for part in program))
 
     def _shares(self, rows: Array) -> Array64:
