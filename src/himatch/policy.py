@@ -232,6 +232,7 @@ class Policy(OfRun):
         *,
         seconds: float | None = None,
         episodes: int = 20,
+        again: bool = False,
         env: Environment | None = None,
         threads: int = 0,
         keep: bool | None = None,
@@ -250,6 +251,8 @@ class Policy(OfRun):
             When to end the search for programs of all these targets; by default when it no longer pays.
         episodes
             How many rollouts of every seed the expectation is for.
+        again
+            Search for targets that are known, too; their programs are where it begins.
         keep
             Whether to write what was found into the run folder, by default where that is the user's own.
         """
@@ -267,6 +270,7 @@ class Policy(OfRun):
             repertoire=self._repertoires.get(arena.now.environment),
             seconds=seconds,
             episodes=episodes,
+            again=again,
             kept=Kept(self.weights, is_users(self.folder) if keep is None else keep),
             bar=bar,
         )

@@ -12,6 +12,7 @@ import torch
 from untrained import untrained
 
 import himatch as hm
+from himatch.rehearsal import hunt as hunting
 from himatch.rehearsal import search as searching
 from himatch.rehearsal.arena import Arena, Judge, Played, Steps
 from himatch.rehearsal.repertoire import Repertoire, library
@@ -120,7 +121,7 @@ def test_several_targets_at_once_are_each_searched_for(arena: Biased) -> None:
 def test_a_budget_ends_the_rounds(arena: Biased, monkeypatch: pytest.MonkeyPatch) -> None:
     target, repertoire = arena.run.target("uniform(1,6)"), repertoire_of(arena)
     assert search(arena, [target], repertoire, seconds=1e-9)[0].rounds == 1
-    monkeypatch.setattr(searching, "PAYS", 1.0)  # nothing ever pays: it ends as soon as that is known
+    monkeypatch.setattr(hunting, "PAYS", 1.0)  # nothing ever pays: it ends as soon as that is known
     assert search(arena, [target], repertoire)[0].rounds == 3
 
 
@@ -142,3 +143,25 @@ def test_targets_one_after_another_are_matched_in_their_order(arena: Biased) -> 
         assert abs(float(rolled[:100].mean()) - early) < 0.5
         assert Judge(target, arena.reference).pooled([rolled]) < 0.4
         assert Judge(target, arena.reference).pooled([rolled[::-1]]) > 1.0
+
+
+def test_searches_for_several_targets_help_one_another(arena: Biased, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that one target begins with, and no variation would find, serves the other."""
+    monkeypatch.setattr(searching, "ROUNDS", 1)
+    known = tuple(ProgramPart(f"shuffled(normal({1 + i % 2 * 3}.0, 0.1), 0)", HORIZON // 10) for i in range(10))
+    targets = [arena.run.target(text) for text in ("point(6)", "0.5*point(2)+0.5*point(5)")]
+    alone = search(arena, targets[1:], repertoire_of(arena))[0]
+    helped = search(arena, targets, repertoire_of(arena), starts=[[[known], [known]], [[], []]])[1]
+    assert known not in alone.programs
+    assert helped.expected.score <= alone.expected.score
+
+
+def test_a_target_out_of_reach_is_answered_with_one_that_is_not(arena: Biased) -> None:
+    """Nothing stands that is 7 or faster."""
+    far = search(arena, [arena.run.target("normal(9,0.1)")], repertoire_of(arena))[0].expected
+    assert far.nearest is not None
+    assert far.nearest_score is not None
+    assert far.nearest_score < 0.2 < far.low
+    near = search(arena, [arena.run.target(far.nearest)], repertoire_of(arena))[0].expected
+    assert near.score < 0.2
+    assert near.nearest is None

@@ -31,7 +31,6 @@ from himatch.reproduce import budgets as budgets_module
 from himatch.reproduce import execution as execution_module
 from himatch.reproduce import jobs as jobs_module
 from himatch.reproduce import measurements as measurements_module
-from himatch.reproduce import rehearsals as jobs_rehearsals
 from himatch.reproduce.budgets import Budget
 from himatch.reproduce.report import build_tables
 from himatch.reproduce.results import charged_scores
@@ -163,16 +162,17 @@ def test_targets_are_rehearsed_a_few_at_a_time_and_once(
         return real(arena, targets, repertoire, **more)
 
     monkeypatch.setattr(rehearsals, "search", search)
-    monkeypatch.setattr(jobs_rehearsals, "AT_ONCE", 10 * jobs_rehearsals.CANDIDATES * jobs_rehearsals.EPISODES)
+    monkeypatch.setattr(rehearsals, "TOGETHER", 10)
     settings = {"tasks": ("hopper",), "methods": ("cdt",), "conditioning": CONDITIONINGS, "target_seed": 1}
-    chosen = options(cache, **settings, rehearsal=48.0)
+    chosen = options(cache, **settings, rehearsal=4800.0)
     suites = ["synthetic", "unseen"]
     outcomes = run_benchmark(suites, tmp_path, chosen)
     shown = capsys.readouterr().err
     assert "repertoire" in shown
-    assert "rehearsing, targets 11 to 20 of 24" in shown
+    assert "rehearsing 11 to 20 of 24" in shown
     assert [outcome.failure for outcome in outcomes] == [None]
-    assert searched == [(10, 20.0), (10, 20.0), (4, 8.0)]
+    assert [count for count, _ in searched] == [10, 10, 4]
+    assert searched[0][1] == pytest.approx(2000, rel=0.01)  # of the time that is left, its share
     assert len(set(library)) == 1
     (model,) = (tmp_path / "models").iterdir()
     assert {"programs.json", "repertoire.safetensors"} <= {path.name for path in model.iterdir()}
@@ -182,7 +182,7 @@ def test_targets_are_rehearsed_a_few_at_a_time_and_once(
         assert result.provenance.get("target_seed") == (1 if suite == "unseen" else None)
         assert ("rehearsal" in result.provenance) == (conditioning == "rehearsed")
     facts = found["unseen", "rehearsed"].provenance["rehearsal"]
-    assert facts["limit"] == 48.0
+    assert facts["limit"] == 4800.0
     assert facts["seconds"] > 0
     assert facts["initial_states"][0] > EVALUATION_SEED + 1_000_000
     targets = found["unseen", "rehearsed"].targets

@@ -19,6 +19,8 @@ class Rehearse:
     """Folder that himatch train wrote, a model of himatch models list, or hf:USER/NAME."""
     target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="EXPR...")] = ()
     """Targets to find programs for; without any, only the library is rolled out."""
+    again: bool = False
+    """Search for targets that are known, too, from their programs on."""
     rollouts: RolloutOptions = field(default_factory=lambda: RolloutOptions(conditioning="rehearsed"))
 
     def run(self) -> None:
@@ -43,7 +45,13 @@ class Rehearse:
         options = self.rollouts
         with bars() as begin:
             expected = policy.rehearse(
-                targets, seconds=limit, episodes=options.episodes, env=options.env, threads=options.threads, bar=begin
+                targets,
+                seconds=limit,
+                episodes=options.episodes,
+                again=self.again,
+                env=options.env,
+                threads=options.threads,
+                bar=begin,
             )
         repertoire = policy.repertoire
         assert repertoire is not None

@@ -19,6 +19,7 @@ from himatch.rollout.programs import Program
 from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
 from himatch.targets import EpisodeReference, Target
+from himatch.targets.sequence import Successive
 from himatch.types import Array
 
 SEED = 3  # of initial states; evaluations have 0, the selection of a temperature 1 and 2
@@ -111,7 +112,7 @@ class Judge:
 
     def __init__(self, target: Target, reference: EpisodeReference) -> None:
         frame = reference.frame
-        self.target, self._spread = target, reference.spread
+        self.target, self.reference, self._spread = target, reference, reference.spread
         self.steps = min(len(target.values(frame)), frame.horizon)
         self._wanted, self._grid = target.compared(frame), reference.grid
         self._stretches = stretches_of(target, frame)
@@ -143,13 +144,39 @@ class Judge:
             return float(self._missed(played).mean())
         return exact_w1(np.concatenate(played), self._wanted, self._grid, self._spread)
 
+    def of(self, target: Target) -> Judge:
+        """The same for another target."""
+        return Judge(target, self.reference)
+
+    def nearest(self, played: Sequence[Sequence[Array]]) -> Target | None:
+        """The target of the same form that is nearest to what was played, where it has a form."""
+        frame, episodes = self.reference.frame, [phi for own in played for phi in own]
+        if self.target.matches != "distribution":
+            return self.target.alike(self._reached(episodes), frame)
+        stretches = self.target.stretches(frame)
+        if len(stretches) == 1:
+            return self.target.alike(np.concatenate(episodes), frame)
+        parts = []
+        for one, (_, steps) in zip(stretches, self._stretches, strict=True):
+            rows = np.concatenate([phi[steps] for phi in episodes])
+            found = one.alike(rows, frame) if len(rows) else None
+            if found is None:
+                return None
+            parts.append(found)
+        return Successive(tuple(parts))
+
     def _apart(self, rows: Array, wanted: Array) -> float:
         marginal = wasserstein_marginal(rows, wanted)
         return float(marginal[0] if len(marginal) == 1 else np.linalg.norm(marginal / self._spread))
 
     def _missed(self, played: Sequence[Array]) -> Array64:
-        wanted, totals = self._wanted.astype(np.float64), self.target.matches == "return"
-        whole = wanted.sum(axis=0) if totals else wanted[-1]
-        reached = np.array([phi.sum(axis=0, dtype=np.float64) if totals else phi[-1] for phi in played])
-        missed: Array64 = np.linalg.norm(reached - whole, axis=1)
+        wanted = self._wanted.astype(np.float64)
+        whole = wanted.sum(axis=0) if self.target.matches == "return" else wanted[-1]
+        missed: Array64 = np.linalg.norm(self._reached(played) - whole, axis=1)
         return missed
+
+    def _reached(self, played: Sequence[Array]) -> Array64:
+        """The total or the last value of every episode."""
+        if self.target.matches == "return":
+            return np.array([phi.sum(axis=0, dtype=np.float64) for phi in played])
+        return np.array([phi[-1] for phi in played], dtype=np.float64)

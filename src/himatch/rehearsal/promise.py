@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from himatch.rehearsal.arena import Judge
 from himatch.types import Array
 
 LEVEL = 0.9
+NEARER = 0.7  # of the score: a target that is not nearer than that to what is achieved is not worth naming
 DRAWS, FEW_DRAWS = 200, 40  # of one feature, and of several, whose transport takes long
 SEED = 0
 
@@ -31,6 +32,9 @@ class Expected:
     episodes: int
     checked: int
     """Episodes of every seed that this comes from."""
+    nearest: str | None = None
+    """The target of the same form that is nearest to what is achieved, where that is much nearer."""
+    nearest_score: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As files have it."""
@@ -38,7 +42,10 @@ class Expected:
         return {name: float(f"{x:.6g}") if isinstance(x, float) else x for name, x in found.items()}
 
     def __str__(self) -> str:
-        return f"{self.score:.3g} ({self.low:.3g} to {self.high:.3g}), played {self.played:.0%}"
+        text = f"{self.score:.3g} ({self.low:.3g} to {self.high:.3g}), played {self.played:.0%}"
+        if self.nearest is None or self.nearest_score is None:
+            return text
+        return f"{text}; nearest of its form that can be promised: {self.nearest} ({self.nearest_score:.3g})"
 
 
 def expectation(judge: Judge, played: Sequence[Sequence[Array]], episodes: int) -> Expected:
@@ -59,7 +66,7 @@ def expectation(judge: Judge, played: Sequence[Sequence[Array]], episodes: int) 
     low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     wider = float(np.sqrt((1.0 + episodes / checked) * checked / max(1, checked - 1)))
     lasted = float(np.mean([[min(len(phi) / judge.steps, 1.0) for phi in own] for own in played]))
-    return Expected(
+    found = Expected(
         middle,
         max(0.0, middle - wider * (centre - float(low))),
         middle + wider * (float(high) - centre),
@@ -67,3 +74,8 @@ def expectation(judge: Judge, played: Sequence[Sequence[Array]], episodes: int) 
         episodes,
         checked,
     )
+    nearest = judge.nearest(played)
+    if nearest is None:
+        return found
+    score = float(np.mean([judge.of(nearest).reported(own) for own in played]))
+    return replace(found, nearest=nearest.name, nearest_score=score) if score < NEARER * found.low else found

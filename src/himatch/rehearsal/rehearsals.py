@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+
+import numpy as np
 
 from himatch._runtime.tensors import versions
 from himatch.errors import HimatchError
@@ -16,9 +19,11 @@ from himatch.rollout.environment import UNNAMED
 from himatch.rollout.programs import REMAINING, Program, read, written
 from himatch.runs.programs import Rehearsal
 from himatch.targets import Target
+from himatch.types import Array
 
 NEAR = 0.25  # of the feature's spread: programs of targets that are nearer are tried, too
 REUSED = 4  # of these
+TOGETHER = 16  # targets that are searched for at once; what was found is kept before the next ones
 
 
 @dataclass(frozen=True)
@@ -36,29 +41,37 @@ def prepare(
     repertoire: Repertoire | None = None,
     seconds: float | None = None,
     episodes: int = 20,
+    again: bool = False,
     kept: Kept | None = None,
     bar: Bar | None = None,
 ) -> tuple[Repertoire, list[Expected]]:
-    """The repertoire, and for every target what to expect of its programs, found now unless they are known already."""
+    """The repertoire, and for every target what to expect of its programs, found now unless they are known already.
+
+    ``again`` searches for those that are known, too, and begins with their programs.
+    """
     check_rehearsable(arena)
     how, now = kept or Kept(), arena.now
     if now.environment.startswith(UNNAMED):  # nobody can tell it again from another one
         how = replace(how, writes=False)
     repertoire = _repertoire(arena, repertoire, how, bar)
     programs, frame = arena.run.programs, arena.reference.frame
-    missing = [target for target in targets if programs.get(target, frame, now) is None]
-    if missing:
-        starts = [_near(arena, target) for target in missing]
+    missing = [target for target in targets if again or programs.get(target, frame, now) is None]
+    began = time.perf_counter()
+    for first in range(0, len(missing), TOGETHER):
+        some = missing[first : first + TOGETHER]
+        share = len(some) / len(missing[first:])
+        left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - began)) * share
+        number = f" {first + 1} to {first + len(some)} of {len(missing)}" if len(missing) > TOGETHER else ""
         found = search(
             arena,
-            missing,
+            some,
             repertoire,
-            seconds=seconds,
+            seconds=left,
             episodes=episodes,
-            starts=starts,
-            progress=None if bar is None else bar("rehearsing"),
+            starts=[_near(arena, target) for target in some],
+            progress=None if bar is None else bar(f"rehearsing{number}"),
         )
-        for target, one in zip(missing, found, strict=True):
+        for target, one in zip(some, found, strict=True):
             record: Rehearsal = {
                 "target": target.name,
                 "programs": {str(s): written(p) for s, p in zip(arena.agent.seeds, one.programs, strict=True)},
@@ -84,6 +97,9 @@ def _repertoire(arena: Arena, given: Repertoire | None, kept: Kept, bar: Bar | N
 def _near(arena: Arena, target: Target) -> list[list[Program]]:
     """For every seed the programs of targets near this one and as long."""
     judge, reference, seeds = Judge(target, arena.reference), arena.reference, arena.agent.seeds
+    if target.matches != "distribution":
+        return [[] for _ in seeds]
+    unit = float(reference.spread[0]) if len(reference.spread) == 1 else 1.0
     known = []
     for record in arena.run.programs.found.values():
         programs = {seed: read(record["programs"].get(str(seed), ())) for seed in seeds}
@@ -91,15 +107,21 @@ def _near(arena: Arena, target: Target) -> list[list[Program]]:
             continue  # it cannot be varied
         if not all(sum(part.steps for part in program) == judge.steps for program in programs.values()):
             continue
-        try:
-            other = arena.run.target(record["target"])
-        except HimatchError:
-            continue  # an episode, which its name does not give back
-        if other.matches != target.matches or other.matches != "distribution":
-            continue
-        distance = judge.distance([other.values(reference.frame)])
-        unit = float(reference.spread[0]) if len(reference.spread) == 1 else 1.0
-        if distance < NEAR * unit:
-            known.append((distance, programs))
+        # What was asked for then, and what was achieved.
+        names = filter(None, (record["target"], record["expected"].get("nearest")))
+        distances = [judge.distance([rows]) for rows in (_values(arena, name) for name in names) if len(rows)]
+        if distances and min(distances) < NEAR * unit:
+            known.append((min(distances), programs))
     known.sort(key=lambda one: one[0])
     return [[programs[seed] for _, programs in known[:REUSED]] for seed in seeds]
+
+
+def _values(arena: Arena, name: str) -> Array:
+    """The values of a distribution; none where its name does not give it back, as of an episode."""
+    frame = arena.reference.frame
+    nothing = np.zeros((0, frame.bins.dimensions), np.float32)
+    try:
+        other = arena.run.target(name)
+    except HimatchError:
+        return nothing
+    return other.values(frame) if other.matches == "distribution" else nothing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch._runtime.shapes import Float, shaped
 from himatch.errors import TargetError
@@ -56,6 +57,13 @@ class OfFeatures(Target):
             return self.values(frame)
         ((part, alone),) = self._in_order(frame)
         return part.compared(alone)
+
+    def alike(self, reached: NDArray[np.floating], frame: Frame) -> Target | None:
+        """One for each feature, by its own column."""
+        found = [part.alike(reached[:, [alone.column]], alone) for part, alone in self._in_order(frame)]
+        names = [alone.feature.name for _, alone in self._in_order(frame)]
+        parts = tuple((name, one) for name, one in zip(names, found, strict=True) if one is not None)
+        return OfFeatures(parts) if len(parts) == len(found) else None
 
     def demonstration(self) -> Trajectory | None:
         """That of one feature's; several show no episode together."""
@@ -146,6 +154,11 @@ class Bounded(Target):
     def compared(self, frame: Frame) -> Float[Array, "n d"]:
         """The inner target's."""
         return self.inner.compared(frame)
+
+    def alike(self, reached: NDArray[np.floating], frame: Frame) -> Target | None:
+        """The inner target's; the bounds stay."""
+        found = self.inner.alike(reached, frame)
+        return None if found is None else Bounded(found, self.limits)
 
     def demonstration(self) -> Trajectory | None:
         """The inner target's."""

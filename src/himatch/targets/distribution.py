@@ -48,6 +48,17 @@ class Component:
             return rng.uniform(first, second, size=count)
         return np.full(count, first)
 
+    @classmethod
+    def fitted(cls, shape: Shape, values: Array64) -> Component:
+        """The component of this shape with the mean and the deviation of some values."""
+        mean, deviation = float(values.mean()), max(float(values.std()), 1e-6 * max(1.0, abs(float(values.mean()))))
+        if shape == "normal":
+            return cls(shape, (rounded(mean), rounded(deviation)))
+        if shape == "uniform":
+            half = 3**0.5 * deviation
+            return cls(shape, (rounded(mean - half), rounded(mean + half)))
+        return cls(shape, (rounded(mean),))
+
 
 @dataclass(frozen=True)
 class Distribution:
@@ -73,6 +84,22 @@ class Distribution:
         counts = apportion(self.weights, count)
         return np.concatenate([c.sample(int(n), rng) for c, n in zip(self.components, counts, strict=True)])
 
+    def fitted(self, values: ArrayLike) -> Distribution:
+        """The mixture of the same shapes and weights for some values.
+
+        In one dimension the nearest way to move one distribution to another keeps the order of values, so every value
+        belongs to the component whose draw has its rank.
+        """
+        reached = np.sort(np.asarray(values, dtype=np.float64))
+        draws = self.sample(len(reached), np.random.default_rng(0))
+        owner = np.repeat(np.arange(len(self.components)), apportion(self.weights, len(reached)))
+        of_rank = owner[np.argsort(draws, kind="stable")]
+        found = [
+            Component.fitted(one.shape, reached[of_rank == n]) if (of_rank == n).any() else one
+            for n, one in enumerate(self.components)
+        ]
+        return Distribution(tuple(found), self.weights)
+
 
 @shaped
 def apportion(weights: ArrayLike, total: int) -> Int[NDArray[np.int64], " n"]:
@@ -89,3 +116,8 @@ def number(value: float) -> str:
     """The shortest text that reads back as the same number."""
     short = f"{value:g}"
     return short if float(short) == value else repr(float(value))
+
+
+def rounded(value: float) -> float:
+    """Three digits, for numbers that are measured and then said."""
+    return float(f"{value:.3g}")

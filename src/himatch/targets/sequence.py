@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch._runtime.shapes import Float, shaped
 from himatch.errors import TargetError
@@ -41,6 +42,11 @@ class Lasting(Target):
         found = self.inner.values(replace(frame, horizon=self.steps))
         self._check_length(len(found))
         return found[: self.steps]
+
+    def alike(self, reached: NDArray[np.floating], frame: Frame) -> Target | None:
+        """The inner one's, for as many steps."""
+        found = self.inner.alike(reached, replace(frame, horizon=self.steps))
+        return None if found is None else Lasting(found, self.steps)
 
     def demonstration(self) -> Trajectory | None:
         """The first steps of the inner one."""

@@ -8,17 +8,18 @@ does the histogram that a rollout is compared with.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.errors import TargetError
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import Feature
 from himatch.targets.bound import Bound
-from himatch.targets.distribution import Distribution, apportion, number
+from himatch.targets.distribution import Distribution, apportion, number, rounded
 from himatch.types import Array, Trajectory, concatenate
 
 Matches = Literal["distribution", "return", "goal"]
@@ -81,6 +82,13 @@ class Target(ABC):
     def stretches(self, frame: Frame) -> tuple[Target, ...]:
         """The targets that follow one another in it, whatever the horizon of the frame: most are only one."""
         return (self,)
+
+    def alike(self, reached: NDArray[np.floating], frame: Frame) -> Target | None:
+        """The target of the same form for what was reached, ``(n, d)``; ``None`` where it has no form to keep.
+
+        Of a distribution these are values, of a return or goal the total or last value of every episode.
+        """
+        return None
 
     def _row(self, numbers: tuple[float, ...], frame: Frame) -> Float[Array, " d"]:
         if len(numbers) != frame.bins.dimensions:
@@ -214,6 +222,11 @@ class Synthetic(Target):
         columns = np.stack([part.sample(frame.horizon, rng) for part in self.parts], axis=1)
         return (rng.permutation(columns) if self.shuffled else columns).astype(np.float32)
 
+    def alike(self, reached: NDArray[np.floating], frame: Frame) -> Target | None:
+        """With the same weights, and other numbers in every component."""
+        parts = tuple(part.fitted(column) for part, column in zip(self.parts, reached.T, strict=True))
+        return replace(self, parts=parts)
+
 
 @dataclass(frozen=True)
 class Return(Target):
@@ -232,6 +245,10 @@ class Return(Target):
         """The same share at every step."""
         return np.tile(self._row(self.totals, frame) / frame.horizon, (frame.horizon, 1))
 
+    def alike(self, reached: NDArray[np.floating], frame: Frame) -> Target | None:
+        """The mean of these."""
+        return Return(tuple(map(rounded, reached.mean(axis=0).tolist())))
+
 
 @dataclass(frozen=True)
 class Goal(Target):
@@ -249,6 +266,10 @@ class Goal(Target):
     def values(self, frame: Frame) -> Float[Array, "T d"]:
         """The goal throughout; only the last row counts for a final-value statistic."""
         return np.tile(self._row(self.goal, frame), (frame.horizon, 1))
+
+    def alike(self, reached: NDArray[np.floating], frame: Frame) -> Target | None:
+        """The mean of these."""
+        return Goal(tuple(map(rounded, reached.mean(axis=0).tolist())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,6 +344,13 @@ class Shifted(Target):
     def compared(self, frame: Frame) -> Float[Array, "n d"]:
         """Moved as well."""
         return self._moved(self.inner.compared(frame), frame)
+
+    def alike(self, reached: NDArray[np.floating], frame: Frame) -> Target | None:
+        """The same one, moved by as much as its mean is off; of one feature, for a shift is one number."""
+        if frame.bins.dimensions > 1:
+            return None
+        moved = (reached.mean() - self.inner.compared(frame).mean()) / frame.bins.widths[0]
+        return Shifted(self.inner, rounded(float(moved)))
 
     @shaped
     def _moved(self, values: Float[Array, "T d"], frame: Frame) -> Float[Array, "T d"]:
