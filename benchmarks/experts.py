@@ -24,8 +24,15 @@ def note(expert: Expert, played: Sequence[Trajectory]) -> str:
         off = [velocity_error([episode], expert.settings["velocity"]) for episode in played]
         return f"velocity off by {np.mean(off):.3f} on average, {max(off):.3f} at worst"
     if expert.name == "backflip":
-        turns = np.mean([backward_turns(episode) for episode in played])
-        return f"{sum(map(flips_back, played))} of {len(played)} flip back, {turns:.1f} turns backwards on average"
+        turns = np.array([backward_turns(episode) for episode in played])
+        columns = [expert.task.features[name] for name in ("x_velocity", "pitch_rate")]
+        along, turning = (np.array([episode.observations[:, column] for episode in played]) for column in columns)
+        return (
+            f"{sum(map(flips_back, played))} of {len(played)} flip back, {turns.mean():.1f} turns backwards on average "
+            f"({turns.min():.1f} at least, {(turns < 3.0).sum()} below three), "
+            f"pitch rate {turning.mean():.2f}, above 0 in {(turning > 0.0).mean():.0%} of all steps, "
+            f"x-velocity {along.mean():.2f}, mean of an episode at most {along.mean(axis=1).max():.2f}"
+        )
     return ""
 
 

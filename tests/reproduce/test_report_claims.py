@@ -167,7 +167,7 @@ def test_not_run() -> None:
     assert str(finding(without, XVEL)) == "not run (FOCAL missing)"
     gap = [r for r in without if (r.method, r.task) != (named("DT"), "hopper")]
     assert str(finding(gap, XVEL)) == "not run (FOCAL missing; DT without hopper)"
-    assert str(finding(xvel(), "zvel: CDT beats DT and FOCAL")) == "not run (suite zvel missing)"
+    assert str(finding(xvel(), "zvel, vertical velocity: CDT beats DT and FOCAL")) == "not run (suite zvel missing)"
     assert {found.verdict for found in judge_claims([])} == {"not run"}
     longer = [replace(r, provenance={**r.provenance, "training": {"steps": 7}}) for r in xvel()]
     assert finding(longer, XVEL).verdict == "not run"  # not with the budget's steps

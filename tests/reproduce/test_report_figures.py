@@ -69,6 +69,17 @@ def test_what_dt_is_conditioned_on_is_a_line() -> None:
     assert levels == [pytest.approx(4.8, abs=0.1), pytest.approx(0, abs=1e-6)]
 
 
+def test_a_sum_of_rewards_is_no_line_among_other_features() -> None:
+    names = ("DT", "DT (sum of reward)")
+    (table,) = build_tables(
+        [job("cheetah-vel", "cheetah-vel", n, "x_velocity", [Place("0.5 1", "0.5", {})]) for n in names]
+    )
+    dt, rewarded = (row for row in table.methods if row.jobs)
+    target = dt.jobs["cheetah-vel"].targets[0]
+    assert len(target_levels(dt, target)) == 1
+    assert target_levels(rewarded, target) == []
+
+
 def caught(monkeypatch: pytest.MonkeyPatch, module: object) -> list[tuple[Figure, str, str]]:
     pictures: list[tuple[Figure, str, str]] = []
     monkeypatch.setattr(module, "picture", lambda *given: pictures.append(given) or given)

@@ -94,8 +94,8 @@ def test_columns_of_flips() -> None:
         return replace(result, targets=[replace(t, w1=[means[t.group]] * 2) for t in result.targets])
 
     results = [flips("Categorical DT", 0.1, 0.9), flips("DT", 0.2, 0.5), flips("FOCAL", 0.3, 0.6)]
-    assert finding(results, "zvel, uni-modal targets: CDT beats").verdict == "holds"
-    found = finding(results, "zvel, bi-modal targets: CDT beats")
+    assert finding(results, "zvel, vertical velocity, uni-modal targets: CDT beats").verdict == "holds"
+    found = finding(results, "zvel, vertical velocity, bi-modal targets: CDT beats")
     assert (found.verdict, found.other and found.other.name) == ("does not hold", "DT")
 
 

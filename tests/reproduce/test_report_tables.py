@@ -305,9 +305,25 @@ def test_each_policy_of_a_method_is_a_row_of_its_own() -> None:
     (table,) = build_tables(results[-2:])
     assert [row.name for row in table.methods if not row.is_missing] == ["Categorical DT", "DT"]
     assert "himatch's preset" not in table.caption
+    assert "All rows have the paper's policy: deterministic, trained by squared error" in table.caption
     assert "Weights" not in table.caption
     (table,) = build_tables([replace(result, policy=None) for result in results[-2:]])
     assert "Weights are those of the lowest validation loss." in table.caption
+
+
+def test_captions_say_how_long_rows_were_trained() -> None:
+    """A budget had other steps on other days; rows whose names have their steps are left out."""
+    kind = ("xvel", "halfcheetah", "Categorical DT", "x_velocity", held_out())
+    usual = [job("xvel", "halfcheetah", name, "x_velocity", held_out(), budget="fast") for name in ("DT", "Meta-BC")]
+    older = job(*kind, policy=None, budget="fast", steps=30_000)
+    longer = job(*kind, budget="fast", steps=150_000)
+    (table,) = build_tables([*usual, older, longer, job(*kind, policy="himatch", budget="fast")])
+    assert "Training steps: 15,000; 30,000 of Meta-BC and Categorical DT." in table.caption
+    (table,) = build_tables([job(*kind, budget="paper")])
+    assert "Training steps: 1,000,000." in table.caption
+    assert "policy" not in table.caption  # it is the paper's, whole
+    (table,) = build_tables([job("imitation", "hopper", "DT-E2E (m=16)", "x_velocity", held_out())])[:1]
+    assert "size, tokens and steps are the budget's, not the paper's." in table.caption
 
 
 def test_results_that_name_no_policy_are_what_their_settings_say() -> None:

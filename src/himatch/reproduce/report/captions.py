@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from himatch.methods import METHODS
-from himatch.reproduce.report.rows import policy_of
+from himatch.reproduce.report.rows import policy_of, row_key
 from himatch.reproduce.results import JobResult
-from himatch.reproduce.specification import display_name
+from himatch.reproduce.specification import display_name, qualified
 from himatch.reproduce.suite import Suite, TableLayout
 
 HASH_DIGITS = 8
@@ -66,7 +67,7 @@ def _data(entry: dict[str, Any], role: str = "") -> DataUsed:
 
 def caption_of(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) -> str:
     """What was measured, with how much effort, on which data."""
-    trained = (*_policies(suite, results), *_weights(results))
+    trained = (*_policies(suite, results), *_steps(layout, results), *_weights(results))
     parts = (_measured(suite, layout), _drawn(results), effort(results), *trained, *_sources(layout, results))
     return " ".join(filter(None, (*parts, _other_feature(suite))))
 
@@ -95,20 +96,21 @@ def _drawn(results: Sequence[JobResult]) -> str:
 
 
 def _policies(suite: Suite, results: Sequence[JobResult]) -> tuple[str, ...]:
-    """What the policies in the names of rows are, where any is named."""
+    """What the policies of rows are, and what they have of the budget and not of the paper."""
     found: dict[str, list[dict[str, Any]]] = {}
     for result in results:
         if result.method is not None:
             found.setdefault(policy_of(result), []).append(result.provenance.get("training") or {})
-    if found.keys() <= {"paper"}:
+    budgets = {result.budget for result in results if result.method is not None}
+    if not found or (found.keys() == {"paper"} and budgets == {"paper"}):
         return ()
-    whose = (
-        ", the paper's only with the budget paper" if "paper" in {r.budget for r in results} else ", not the paper's"
+    whose = ", the paper's only with the budget paper" if "paper" in budgets else ", not the paper's"
+    who = (
+        "All rows have the paper's policy" if found.keys() == {"paper"} else "Rows that name no policy have the paper's"
     )
-    said = [
-        "Rows that name no policy have the paper's: deterministic, trained by squared error; size, tokens, context and "
-        f"steps are the budget's{whose}."
-    ]
+    own_context = any("context" in row.overrides for row in suite.methods)
+    size = "size, tokens and steps" if own_context else "size, tokens, context and steps"
+    said = [f"{who}: deterministic, trained by squared error; {size} are the budget's{whose}."]
     known = {result.method for result in results}
     own_heads = [row.specification for row in suite.methods if row.own_head and row.specification in known]
     said += [f"{display_name(method)} has its own actor." for method in own_heads]
@@ -119,6 +121,24 @@ def _policies(suite: Suite, results: Sequence[JobResult]) -> tuple[str, ...]:
     if found.keys() - {"paper"}:
         said.append("Other stochastic networks are from before himatch had a policy of its own.")
     return tuple(said)
+
+
+def _steps(layout: TableLayout, results: Sequence[JobResult]) -> tuple[str, ...]:
+    """Training steps: those of most results, then the rows that have others. A budget had others on other days."""
+    keyed = [(row_key(result.method, result), result) for result in results if result.method is not None]
+    known = [(key, (result.provenance.get("training") or {}).get("steps")) for key, result in keyed]
+    rows = [(key, int(steps)) for key, steps in known if steps]
+    if not rows:
+        return ()
+    budgets, usual = len({key.budget for key, _ in rows}) > 1, Counter(steps for _, steps in rows).most_common(1)[0][0]
+    others: dict[int, dict[str, None]] = {}
+    for key, steps in rows:
+        if steps != usual and key.steps is None:  # a row with unusual steps has them in its name
+            policy = None if key.policy == "paper" else key.policy
+            name = qualified(layout.row_name(key.method), policy, "nominal", key.budget if budgets else None, None)
+            others.setdefault(steps, {})[name] = None
+    said = [f"{steps:,} of {' and '.join(names)}" for steps, names in others.items()]
+    return (f"Training steps: {'; '.join([f'{usual:,}', *said])}.",)
 
 
 def _weights(results: Sequence[JobResult]) -> tuple[str, ...]:

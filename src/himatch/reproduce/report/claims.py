@@ -22,7 +22,8 @@ READING = (
     "interval leaves out zero. Rollouts follow a shift where the slope of their mean on it is 1; only targets count of "
     "which at most 1 % lies outside the training range. Returns are in points of D4RL's score. Nothing is said about "
     "other data. A claim that names no budget is about fast, where that was run, and one that names no policy about "
-    "the paper's. Codes are himatch's look-ahead ones; the paper's see other states (docs/deviations.md)."
+    "the paper's, of the budget's size and steps. Codes are himatch's look-ahead ones; the paper's see other states "
+    "(docs/deviations.md)."
 )
 
 CLAIMS: tuple[Judged, ...] = (*PAPERS, *OWN)

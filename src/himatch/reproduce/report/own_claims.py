@@ -26,7 +26,7 @@ OWN: tuple[Judged, ...] = (
         factor=1.5,
     ),
     Claim("synthetic: planned conditioning beats nominal (CDT, listed order)", "synthesized_smm", PLANNED, (CDT,)),
-    Claim("zvel: planned conditioning beats nominal (CDT)", "zvel_match_main", PLANNED, (CDT,)),
+    Claim("zvel, vertical velocity: planned conditioning beats nominal (CDT)", "zvel_match_main", PLANNED, (CDT,)),
     Claim("shift, x-velocity: planned conditioning beats nominal (CDT)", "shift_xvel_match", PLANNED, (CDT,)),
     Claim("shift, reward: planned conditioning beats nominal (CDT)", "shift_reward_match_full", PLANNED, (CDT,)),
     TimeClaim("xvel: the fast preset trains CDT in at most 60 s a model", "xvel_match_main", FAST, 60.0),

@@ -38,7 +38,7 @@ def match_panels(table: ResultTable) -> list[Picture]:
     for task in table.tasks:
         for target in shown_targets(methods, task):
             grid.append([_panel(target, method, task, table.layout) for method in methods])
-            name = fill(short_name(target.name), 14)
+            name = fill(short_name(target.name), 14 if len(methods) <= MANY else 11)
             names.append(name if len(table.tasks) == 1 else f"{task}\n{name}")
     if not grid:
         return []

@@ -57,8 +57,8 @@ def target_levels(row: ResultRow, target: TargetScore) -> list[float]:
 
 
 def is_one_number(row: ResultRow) -> bool:
-    """Whether a method is conditioned on one number a feature: a sum."""
-    known = None if row.method is None else METHODS.get(row.method.name)
+    """Whether a method is conditioned on one number of what a table shows: the sum of it, and not of rewards."""
+    known = None if row.method is None or row.method.get("feature") else METHODS.get(row.method.name)
     return known is not None and known.matches == "return"
 
 
