@@ -29,19 +29,19 @@ def constant(value: float, steps: int = 10) -> np.ndarray:
 
 
 def test_episodes_that_are_all_alike_leave_no_doubt() -> None:
-    found = expectation(judge("point(4)"), [[constant(5.0)] * 8, [constant(4.5)] * 8], 20)
+    found = expectation(judge("point(4)"), [[[constant(5.0)] * 8], [[constant(4.5)] * 8]], 20)
     assert (found.score, found.low, found.high) == pytest.approx((0.75, 0.75, 0.75))
     assert (found.played, found.episodes, found.checked) == (1.0, 20, 8)
 
 
 def test_time_that_is_not_played_is_expected_too() -> None:
-    assert expectation(judge("point(4)"), [[constant(4.0), constant(4.0, 5)]], 20).played == 0.75
+    assert expectation(judge("point(4)"), [[[constant(4.0), constant(4.0, 5)]]], 20).played == 0.75
 
 
 @settings(max_examples=20)
 @given(st.lists(st.floats(0, 10), min_size=2, max_size=12), st.integers(1, 40))
 def test_the_score_lies_in_its_interval(values: list[float], episodes: int) -> None:
-    found = expectation(judge("point(4)"), [[constant(value) for value in values]], episodes)
+    found = expectation(judge("point(4)"), [[[constant(value) for value in values]]], episodes)
     assert 0.0 <= found.low <= found.score + 1e-9
     assert found.score <= found.high + 1e-9
 
@@ -51,7 +51,7 @@ def test_few_checked_episodes_leave_more_doubt() -> None:
     for _ in range(10):
         values = [constant(value) for value in rng.normal(5, 1, 64)]
         for n in widths:
-            found = expectation(judge("point(0)"), [values[:n]], 20)
+            found = expectation(judge("point(0)"), [[values[:n]]], 20)
             widths[n] += found.high - found.low
     assert widths[4] > 1.2 * widths[64]
 
@@ -61,6 +61,15 @@ def test_fresh_rollouts_lie_in_nine_of_ten_intervals() -> None:
     rng, inside, point = np.random.default_rng(1), 0, judge("point(0)")
     for _ in range(60):
         checked, fresh = ([constant(value) for value in rng.normal(5, 1, n)] for n in (16, 20))
-        found = expectation(point, [checked], 20)
+        found = expectation(point, [[checked]], 20)
         inside += found.low <= point.distance(fresh) <= found.high
     assert 48 <= inside <= 59
+
+
+def test_programs_that_share_the_rollouts_out_are_pooled_in_their_parts() -> None:
+    """A quarter at 1 and the rest at 5 is the target; each alone is far from it."""
+    played = [[[constant(1.0)] * 4, [constant(5.0)] * 4]]
+    mixed = judge("0.3*point(1)+0.7*point(5)")
+    found = expectation(mixed, played, 20, parts=[[0.3, 0.7]])
+    assert (found.score, found.low, found.high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-6)
+    assert expectation(mixed, played, 20, parts=[[0.7, 0.3]]).score == pytest.approx(1.6)

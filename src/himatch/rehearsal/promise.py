@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from himatch.rehearsal.arena import Judge
+from himatch.targets.distribution import apportion
 from himatch.types import Array
 
 LEVEL = 0.9
@@ -48,24 +49,46 @@ class Expected:
         return f"{text}; nearest of its form that can be promised: {self.nearest} ({self.nearest_score:.3g})"
 
 
-def expectation(judge: Judge, played: Sequence[Sequence[Array]], episodes: int) -> Expected:
-    """What so many rollouts will score, from ``played[k]``, checked episodes of every seed.
+Checked = Sequence[Sequence[Sequence[Array]]]
+"""Episodes ``[k][j]`` of every program j of seed k; most seeds have one program."""
+
+
+def expectation(
+    judge: Judge, played: Checked, episodes: int, parts: Sequence[Sequence[float]] | None = None
+) -> Expected:
+    """What so many rollouts will score, from checked episodes.
 
     Episodes are drawn again and again from those checked. That is as if these were all there are; the interval is
-    widened for their being few, by the factor that a mean of so many draws would have.
+    widened for their being few, by the factor that a mean of so many draws would have. Where several programs share the
+    rollouts out, program j plays ``parts[k][j]`` of them.
     """
-    rng = np.random.default_rng(SEED)
-    checked, several = len(played[0]), played[0][0].shape[1] > 1
+    rng, counts = np.random.default_rng(SEED), [[episodes]] * len(played)
+    if parts is not None:
+        counts = [apportion(own, episodes).tolist() for own in parts]
+    checked, several = len(played[0][0]), played[0][0][0].shape[1] > 1
+
+    def drawn(k: int) -> list[Array]:
+        some = zip(played[k], counts[k], strict=True)
+        return [own[i] for own, count in some for i in rng.integers(len(own), size=count)]
+
     draws = [
-        float(np.mean([judge.reported([own[i] for i in rng.integers(checked, size=episodes)]) for own in played]))
+        float(np.mean([judge.reported(drawn(k)) for k in range(len(played))]))
         for _ in range(FEW_DRAWS if several else DRAWS)
     ]
     centre = float(np.median(draws))
+    if parts is None:
+        usual = [list(own) for (own,) in played]
+    else:
+        usual = [
+            [own[i % len(own)] for own, count in zip(some, each, strict=True) for i in range(count)]
+            for some, each in zip(played, counts, strict=True)
+        ]
     # Fewer rollouts are further off than many of them pooled.
-    middle = centre if episodes < checked else float(np.mean([judge.reported(own) for own in played]))
+    whole = parts is None and episodes >= checked
+    middle = float(np.mean([judge.reported(own) for own in usual])) if whole else centre
     low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     wider = float(np.sqrt((1.0 + episodes / checked) * checked / max(1, checked - 1)))
-    lasted = float(np.mean([[min(len(phi) / judge.steps, 1.0) for phi in own] for own in played]))
+    lasted = float(np.mean([[min(len(phi) / judge.steps, 1.0) for phi in own] for own in usual]))
     found = Expected(
         middle,
         max(0.0, middle - wider * (centre - float(low))),
@@ -74,8 +97,8 @@ def expectation(judge: Judge, played: Sequence[Sequence[Array]], episodes: int) 
         episodes,
         checked,
     )
-    nearest = judge.nearest(played)
+    nearest = judge.nearest(usual)
     if nearest is None:
         return found
-    score = float(np.mean([judge.of(nearest).reported(own) for own in played]))
+    score = float(np.mean([judge.of(nearest).reported(own) for own in usual]))
     return replace(found, nearest=nearest.name, nearest_score=score) if score < NEARER * found.low else found

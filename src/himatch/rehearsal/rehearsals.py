@@ -12,11 +12,12 @@ import numpy as np
 from himatch._runtime.tensors import versions
 from himatch.errors import HimatchError
 from himatch.rehearsal.arena import Arena, Judge
+from himatch.rehearsal.pool import share_out
 from himatch.rehearsal.promise import Expected
-from himatch.rehearsal.repertoire import Bar, Repertoire, read_repertoire, rehearse, write_repertoire
+from himatch.rehearsal.repertoire import Bar, Progress, Repertoire, read_repertoire, rehearse, write_repertoire
 from himatch.rehearsal.search import check_rehearsable, search
 from himatch.rollout.environment import UNNAMED
-from himatch.rollout.programs import REMAINING, Program, read, written
+from himatch.rollout.programs import REMAINING, Program, Within, read, written
 from himatch.runs.programs import Rehearsal
 from himatch.targets import Target
 from himatch.types import Array
@@ -41,6 +42,7 @@ def prepare(
     repertoire: Repertoire | None = None,
     seconds: float | None = None,
     episodes: int = 20,
+    within: Within = "episode",
     again: bool = False,
     kept: Kept | None = None,
     bar: Bar | None = None,
@@ -55,36 +57,55 @@ def prepare(
         how = replace(how, writes=False)
     repertoire = _repertoire(arena, repertoire, how, bar)
     programs, frame = arena.run.programs, arena.reference.frame
-    missing = [target for target in targets if again or programs.get(target, frame, now) is None]
+    missing = [target for target in targets if again or programs.get(target, frame, now, within) is None]
     began = time.perf_counter()
     for first in range(0, len(missing), TOGETHER):
         some = missing[first : first + TOGETHER]
         share = len(some) / len(missing[first:])
         left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - began)) * share
         number = f" {first + 1} to {first + len(some)} of {len(missing)}" if len(missing) > TOGETHER else ""
-        found = search(
-            arena,
-            some,
-            repertoire,
-            seconds=left,
-            episodes=episodes,
-            starts=[_near(arena, target) for target in some],
-            progress=None if bar is None else bar(f"rehearsing{number}"),
-        )
-        for target, one in zip(some, found, strict=True):
-            record: Rehearsal = {
-                "target": target.name,
-                "programs": {str(s): written(p) for s, p in zip(arena.agent.seeds, one.programs, strict=True)},
-                "expected": one.expected.as_json(),
-                "weights": how.weights,
-                "rounds": one.rounds,
-                "seconds": one.seconds,
-                "versions": versions(),
-            }
-            programs.keep(target, frame, now, record)
+        progress = None if bar is None else bar(f"rehearsing{number}")
+        for target, record in zip(some, _found(arena, some, repertoire, left, episodes, within, progress), strict=True):
+            more = {"target": target.name, "within": within, "weights": how.weights, "versions": versions()}
+            programs.keep(target, frame, now, {**record, **more})
         if how.writes:
             programs.write()
-    return repertoire, [Expected(**programs.rehearsal(target, frame, now)["expected"]) for target in targets]
+    return repertoire, [Expected(**programs.rehearsal(target, frame, now, within)["expected"]) for target in targets]
+
+
+def _found(
+    arena: Arena,
+    targets: Sequence[Target],
+    repertoire: Repertoire,
+    seconds: float | None,
+    episodes: int,
+    within: Within,
+    progress: Progress | None,
+) -> list[Rehearsal]:
+    """What a search finds for some targets, as files have it."""
+    seeds = [str(seed) for seed in arena.agent.seeds]
+    if within == "pool":
+        shared = share_out(arena, targets, repertoire, episodes=episodes, progress=progress)
+        return [
+            {
+                "programs": {seed: one.as_json() for seed, one in zip(seeds, found.programs, strict=True)},
+                "expected": found.expected.as_json(),
+                "seconds": found.seconds,
+                "rounds": 1,
+            }
+            for found in shared
+        ]
+    starts = [_near(arena, target) for target in targets]
+    alone = search(arena, targets, repertoire, seconds=seconds, episodes=episodes, starts=starts, progress=progress)
+    return [
+        {
+            "programs": {seed: written(one) for seed, one in zip(seeds, found.programs, strict=True)},
+            "expected": found.expected.as_json(),
+            "seconds": found.seconds,
+            "rounds": found.rounds,
+        }
+        for found in alone
+    ]
 
 
 def _repertoire(arena: Arena, given: Repertoire | None, kept: Kept, bar: Bar | None) -> Repertoire:
@@ -102,6 +123,8 @@ def _near(arena: Arena, target: Target) -> list[list[Program]]:
     unit = float(reference.spread[0]) if len(reference.spread) == 1 else 1.0
     known = []
     for record in arena.run.programs.found.values():
+        if record.get("within", "episode") != "episode":
+            continue
         programs = {seed: read(record["programs"].get(str(seed), ())) for seed in seeds}
         if any(part.entry == REMAINING for program in programs.values() for part in program):
             continue  # it cannot be varied

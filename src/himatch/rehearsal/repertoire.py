@@ -69,14 +69,7 @@ class Repertoire:
     def reference(self, seed: int, frame: Frame) -> tuple[EpisodeReference, list[str]]:
         """These rollouts in the place of training episodes, and the entry of each."""
         found = [(entry, rows) for entry, some in zip(self.entries, self.started(seed), strict=True) for rows in some]
-        rows = [one for _, one in found]
-        reference = EpisodeReference(
-            frame,
-            np.concatenate(rows).astype(np.float32),
-            np.array([len(one) for one in rows], dtype=np.int64),
-            np.array([one.sum(axis=0, dtype=np.float64) for one in rows]),
-            np.array([one[-1] for one in rows], dtype=np.float64),
-        )
+        reference = EpisodeReference.of_rows(frame, [rows for _, rows in found])
         return reference, [entry for entry, _ in found]
 
     def speed(self, seed: int) -> Array64:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -41,6 +42,8 @@ class ProgramPart:
 
 
 Program = tuple[ProgramPart, ...]
+Within = Literal["episode", "pool"]
+"""Whether every episode follows a program for the whole target, or episodes share the target out among them."""
 
 
 def episode_entry(number: int) -> str:
@@ -56,6 +59,32 @@ def written(program: Program) -> list[list[str | int]]:
 def read(parts: Sequence[Sequence[str | int]]) -> Program:
     """The program that was written."""
     return tuple(ProgramPart(str(entry), int(steps)) for entry, steps in parts)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Programs that episodes share out among them, each with its part of the episodes; of one program all play it."""
+
+    programs: tuple[Program, ...]
+    parts: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        if len(self.programs) != len(self.parts) or not self.programs or min(self.parts) <= 0:
+            raise ValueError(f"{len(self.programs)} programs with the parts {self.parts}")
+
+    def dealt(self, episodes: int) -> list[int]:
+        """The number of the program that each of so many episodes plays, those of one program one after another."""
+        counts = apportion(self.parts, episodes)
+        return np.repeat(np.arange(len(counts)), counts).tolist()
+
+    def as_json(self) -> list[list[Any]]:
+        """In built-in types, as files have it."""
+        return [[float(f"{part:.6g}"), written(one)] for part, one in zip(self.parts, self.programs, strict=True)]
+
+    @classmethod
+    def from_json(cls, found: Sequence[tuple[float, Sequence[Sequence[str | int]]]]) -> Shares:
+        """What was written."""
+        return cls(tuple(read(program) for _, program in found), tuple(float(part) for part, _ in found))
 
 
 class Entries:

@@ -16,7 +16,10 @@ from himatch.runs.folder import RunFolder
 from himatch.targets import Frame, Target
 
 Rehearsal = dict[str, Any]
-"""``programs`` by seed, and what is known of them: target, temperature, expectation, how long was searched."""
+"""``programs`` by seed, and what is known of them: target, temperature, expectation, how long was searched.
+
+Where episodes share a target out (``within`` is ``pool``), a seed has a list of programs, each with its part.
+"""
 
 
 @dataclass(frozen=True)
@@ -48,28 +51,31 @@ class Programs:
             self._found = dict(self._folder.programs())
         return self._found
 
-    def get(self, target: Target, frame: Frame, now: Circumstances) -> Rehearsal | None:
+    def get(self, target: Target, frame: Frame, now: Circumstances, within: str = "episode") -> Rehearsal | None:
         """What was rehearsed for a target in these circumstances, if it was."""
         key = target_key(target, frame)
-        return next((one for one in self.found.values() if one["key"] == key and now.fit(one)), None)
+        known = (one for one in self.found.values() if one["key"] == key and now.fit(one))
+        return next((one for one in known if one.get("within", "episode") == within), None)
 
-    def rehearsal(self, target: Target, frame: Frame, now: Circumstances) -> Rehearsal:
+    def rehearsal(self, target: Target, frame: Frame, now: Circumstances, within: str = "episode") -> Rehearsal:
         """The same; a target that was not rehearsed is refused."""
-        rehearsed = self.get(target, frame, now)
+        rehearsed = self.get(target, frame, now, within)
         if rehearsed is None:
             key = target_key(target, frame)
-            other = any(one["key"] == key for one in self.found.values())
+            other = any(one["key"] == key for one in self.found.values() if one.get("within", "episode") == within)
             how = " with these weights, at this temperature and in this environment" if other else ""
+            said, flag = ("", "") if within == "episode" else (f' within="{within}"', f" --within {within}")
             raise TargetError(
-                f"{target.name} was not rehearsed{how}; policy.rehearse([target]) or himatch rehearse RUN --target "
-                "EXPR finds a program for it"
+                f"{target.name} was not rehearsed{said}{how}; policy.rehearse([target]{said and ',' + said}) or "
+                f"himatch rehearse RUN --target EXPR{flag} finds a program for it"
             )
         return rehearsed
 
     def keep(self, target: Target, frame: Frame, now: Circumstances, rehearsal: Rehearsal) -> None:
         """Keep what was rehearsed for a target, in place of what was before in the same circumstances."""
         key = target_key(target, frame)
-        place = hashlib.sha256(f"{key} {now.temperature:g} {now.environment}".encode()).hexdigest()[:16]
+        within = "" if rehearsal.get("within", "episode") == "episode" else f" {rehearsal['within']}"
+        place = hashlib.sha256(f"{key} {now.temperature:g} {now.environment}{within}".encode()).hexdigest()[:16]
         self.found[place] = {"key": key, **asdict(now), **rehearsal}
 
     def write(self) -> None:

@@ -106,6 +106,17 @@ class EpisodeReference:
             self.histograms[:, dimension] = counts.reshape(len(lengths), bins.count)
         self.histograms /= np.asarray(lengths)[:, None, None]
 
+    @classmethod
+    def of_rows(cls, frame: Frame, episodes: Sequence[Array]) -> EpisodeReference:
+        """Episodes by their feature values alone, ``(T, d)`` each; at least one."""
+        return cls(
+            frame,
+            np.concatenate(episodes).astype(np.float32),
+            np.array([len(rows) for rows in episodes], dtype=np.int64),
+            np.array([rows.sum(axis=0, dtype=np.float64) for rows in episodes]),
+            np.array([rows[-1] for rows in episodes], dtype=np.float64),
+        )
+
     @cached_property
     @shaped
     def spread(self) -> Float[Array64, " d"]:
