@@ -365,11 +365,12 @@ class Policy(OfRun):
         """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them.
 
         A list of targets is one for each robot. ``stretches`` and ``replan`` are those of :meth:`match`; plans are made
-        again in another thread, while ``act`` goes on with the old one. ``seed`` chooses weights; ``noise`` is the seed of what a Gaussian head
-        adds to its actions, by default the same number. Every channel of an observation has limits: its training range,
-        widened by ``margin`` of it on either side. What lies beyond is noted (``limits="warn"``, once a channel and
-        episode), clipped (``"clamp"``), refused (``"raise"``) or let pass (``"off"``). ``rate``, in Hz, is how often
-        you will call ``act``; where the data has another rate, that is noted.
+        again in another thread, while ``act`` goes on with the old ones. ``seed`` chooses weights; ``noise`` is the
+        seed of what a Gaussian head adds to its actions, by default the same number. Every channel of an observation
+        has limits: its training range, widened by ``margin`` of it on either side. What lies beyond is noted
+        (``limits="warn"``, once a channel and episode), clipped (``"clamp"``), refused (``"raise"``) or let pass
+        (``"off"``). ``rate``, in Hz, is how often you will call ``act``; where the data has another rate, that is
+        noted.
         """
         one = self.only(self.seeds[0] if seed is None else seed)
         return Controller(

@@ -52,8 +52,8 @@ class Plans:
         counted = isinstance(statistic, InformationStatistic) and isinstance(statistic.aggregator, Counts)
         if self.stretches is not None and counted:
             raise TargetError(
-                "a stretch is held as a distribution, and this policy is conditioned on counts, which say how much time "
-                "is left; plan with whole episodes"
+                "a stretch is held as a distribution, and this policy is conditioned on counts, which say how much "
+                "time is left; plan with whole episodes"
             )
 
     def named(self, conditioning: str) -> str:
