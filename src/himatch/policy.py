@@ -20,7 +20,7 @@ from himatch.methods import Agent, Method
 from himatch.overview import Overview, overview_of
 from himatch.rehearsal import Arena, Expected, Kept, Repertoire, prepare
 from himatch.rehearsal.repertoire import Bar
-from himatch.rollout import Beyond, Conditioning, Controller
+from himatch.rollout import Beyond, Conditioning, Controller, Plans
 from himatch.rollout.environment import Environment
 from himatch.rollout.episodes import logged_episodes
 from himatch.rollout.limits import MARGIN
@@ -135,6 +135,8 @@ class Policy(OfRun):
         *,
         episodes: int = 20,
         conditioning: Conditioning = "nominal",
+        stretches: int | None = None,
+        replan: int | None = None,
         feature: str | None = None,
         seed: int = 0,
         env: Environment | None = None,
@@ -151,6 +153,10 @@ class Policy(OfRun):
         conditioning
             ``nominal``: the target's own z_t; ``remaining``: what remains of it; ``planned``: histograms, by way of the
             nearest episode mixture; ``rehearsed``: a program that :meth:`rehearse` finds, now where it has not yet.
+        stretches
+            ``planned`` mixes stretches of so many steps instead of whole episodes.
+        replan
+            ``planned`` plans again every so many steps, for every rollout from what is left of the target.
         feature
             What is compared, by default what the policy was trained to match.
         seed
@@ -162,6 +168,8 @@ class Policy(OfRun):
             [target],
             episodes=episodes,
             conditioning=conditioning,
+            stretches=stretches,
+            replan=replan,
             feature=feature,
             seed=seed,
             env=env,
@@ -174,6 +182,8 @@ class Policy(OfRun):
         *,
         episodes: int = 20,
         conditioning: Conditioning = "nominal",
+        stretches: int | None = None,
+        replan: int | None = None,
         feature: str | None = None,
         seed: int = 0,
         env: Environment | None = None,
@@ -188,6 +198,8 @@ class Policy(OfRun):
             features=(feature or self.feature,),
             episodes=episodes,
             conditioning=conditioning,
+            stretches=stretches,
+            replan=replan,
             seed=seed,
             env=env,
             threads=threads,
@@ -201,6 +213,8 @@ class Policy(OfRun):
         features: Sequence[str],
         episodes: int = 20,
         conditioning: Conditioning = "nominal",
+        stretches: int | None = None,
+        replan: int | None = None,
         seed: int = 0,
         env: Environment | None = None,
         threads: int = 0,
@@ -209,6 +223,8 @@ class Policy(OfRun):
         """As :meth:`match_all`, with the same rollouts compared on several features: a list for each."""
         if isinstance(targets, TrajectoryDataset):
             targets = logged_episodes(self.run, targets)
+        plans = Plans(stretches, replan)
+        plans.check(conditioning, self.statistic)
         wanted = [self.target(target) for target in targets]
         if conditioning == "rehearsed":
             self.rehearse(wanted, episodes=episodes, env=env, threads=threads)
@@ -219,6 +235,7 @@ class Policy(OfRun):
             features=features,
             episodes=episodes,
             conditioning=conditioning,
+            plans=plans,
             seed=seed,
             env=env,
             threads=threads,
@@ -295,6 +312,8 @@ class Policy(OfRun):
         *,
         episodes: int = 20,
         conditioning: Conditioning = "nominal",
+        stretches: int | None = None,
+        replan: int | None = None,
         feature: str | None = None,
         seed: int = 0,
         env: Environment | None = None,
@@ -307,6 +326,8 @@ class Policy(OfRun):
             [target for _, target in pairs],
             episodes=episodes,
             conditioning=conditioning,
+            stretches=stretches,
+            replan=replan,
             feature=feature,
             seed=seed,
             env=env,
@@ -338,6 +359,8 @@ class Policy(OfRun):
         seed: int | None = None,
         batch: int | None = None,
         conditioning: Conditioning = "nominal",
+        stretches: int | None = None,
+        replan: int | None = None,
         noise: int | None = None,
         limits: Beyond = "warn",
         margin: float = MARGIN,
@@ -345,11 +368,13 @@ class Policy(OfRun):
     ) -> Controller:
         """The policy in a loop of your own, without a simulator: one robot, or ``batch`` of them.
 
-        A list of targets is one for each robot. ``seed`` chooses weights; ``noise`` is the seed of what a Gaussian head
-        adds to its actions, by default the same number. Every channel of an observation has limits: its training range,
-        widened by ``margin`` of it on either side. What lies beyond is noted (``limits="warn"``, once a channel and
-        episode), clipped (``"clamp"``), refused (``"raise"``) or let pass (``"off"``). ``rate``, in Hz, is how often
-        you will call ``act``; where the data has another rate, that is noted.
+        A list of targets is one for each robot. ``stretches`` and ``replan`` are those of :meth:`match`; plans are made
+        again in another thread, while ``act`` goes on with the old ones. ``seed`` chooses weights; ``noise`` is the
+        seed of what a Gaussian head adds to its actions, by default the same number. Every channel of an observation
+        has limits: its training range, widened by ``margin`` of it on either side. What lies beyond is noted
+        (``limits="warn"``, once a channel and episode), clipped (``"clamp"``), refused (``"raise"``) or let pass
+        (``"off"``). ``rate``, in Hz, is how often you will call ``act``; where the data has another rate, that is
+        noted.
         """
         one = self.only(self.seeds[0] if seed is None else seed)
         return Controller(
@@ -364,6 +389,7 @@ class Policy(OfRun):
             limits=limits,
             margin=margin,
             rate=rate,
+            plans=Plans(stretches, replan),
         )
 
     def score(self, episodes: Sequence[Trajectory]) -> dict[str, NDArray[np.float64]]:

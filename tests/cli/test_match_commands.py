@@ -38,6 +38,18 @@ def test_match(trained: Path, run: Run, tmp_path: Path, conditioning: str) -> No
     assert picture.stat().st_size > 1000
 
 
+def test_plans_over_stretches_made_again(trained: Path, run: Run, tmp_path: Path) -> None:
+    plans = ("--conditioning", "planned", "--stretches", 5, "--replan", 4, "--episodes", 2)
+    code, out, _ = run("match", trained / "run", "--target", "normal(2,0.3)", *plans)
+    assert code == 0
+    assert "4 rollouts of 2 seed(s), planned (stretches of 5, again every 4)" in " ".join(out.split())
+    (tmp_path / "mine.txt").write_text("point(1)")
+    _, out, _ = run("evaluate", trained / "run", "--targets", tmp_path / "mine.txt", *plans)
+    name = Path("".join(out.partition("written to ")[2].split())).name
+    assert name == "evaluation-mine-planned-stretches-5-replan-4-episodes-2.json"
+    assert json.loads((trained / "run" / name).read_text())["conditioning"] == "planned (stretches of 5, again every 4)"
+
+
 def test_a_held_out_episode_and_another_feature(trained: Path, run: Run) -> None:
     for target in ("heldout(3)", "shift(heldout(3), -1)", "patch(heldout(0), heldout(5), 20)"):
         assert run("match", trained / "run", "--target", target, "--episodes", 1)[0] == 0
@@ -152,6 +164,9 @@ def test_evaluate_targets_of_a_file_shifts_and_gaussians(trained: Path, run: Run
         (("--target", "joint(normal(1,1),normal(2,1))"), "describes 2 features"),
         (("--target", "normal(2,0.3)", "--feature", "moon"), "moon"),
         (("--target", "normal(2,0.3)", "--env", "NoSuchEnv-v0"), "NoSuchEnv"),
+        (("--target", "normal(2,0.3)", "--stretches", 0), "stretches is a number of steps, 1 or more, got 0"),
+        (("--target", "normal(2,0.3)", "--replan", 0), "replan is a number of steps, 1 or more, got 0"),
+        (("--target", "normal(2,0.3)", "--stretches", 5), "stretches is for planned conditioning, not for nominal"),
         (("--target", "normal(2,0.3)", "--temperature", 0.5), "is a deterministic policy; --temperature"),
     ],
 )

@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from command_line import Run
 from local_hub import LocalHub
 from untrained import fallen_hoppers
 
 import himatch as hm
 from himatch.deployed import ExportedTargets
+from himatch.errors import HimatchWarning
 from himatch.models import model_names
 
 SMALL: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "quiet": True}
@@ -47,6 +50,28 @@ def test_export_says_that_a_policy_samples(data: hm.TrajectoryDataset, run: Run,
     assert code == 0
     assert "samples actions at temperature 0.3: takes standard normal noise as an input" in out
     assert ExportedTargets(tmp_path / "run" / "seed-0" / "policy.z.npz").inputs(0)["noise"].shape == (3,)
+
+
+def test_export_with_plans_over_stretches(trained: Path, run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    out = tmp_path / "policy.onnx"
+    assert run("export", trained, "--target", "uniform(-1,0)", "--stretches", 5, "--out", out)[0] == 0
+    exported = ExportedTargets(tmp_path / "policy.z.npz", 0, "planned")
+    with pytest.warns(HimatchWarning, match="lies where no training episode goes"):
+        controller = hm.load(trained).controller("uniform(-1,0)", conditioning="planned", stretches=5)
+    conditioner = controller._player.conditioner
+    for step in (0, 300, 999, 1200):
+        z = conditioner.z(torch.tensor([[step]]))
+        assert z is not None
+        np.testing.assert_array_equal(exported.inputs(step)["z"], z[0, 0].numpy())
+    for more, message in (
+        (("--stretches", 5), "stretches say how targets are planned, and there is no target to plan"),
+        (("--target", "uniform(-1,0)", "--stretches", 0), "stretches is a number of steps, 1 or more, got 0"),
+        (("--target", "return(3)", "--stretches", 5), "is not a distribution"),
+    ):
+        code, _, err = run("export", trained, *more, "--out", tmp_path / "other.onnx")
+        assert code == 2
+        assert message in " ".join(err.split())
 
 
 def test_export_with_targets_and_limits(trained: Path, run: Run, tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ import himatch as hm
 from himatch.errors import HimatchError, TargetError
 from himatch.rehearsal import rehearsals, repertoire
 from himatch.rehearsal.arena import SEED
-from himatch.rehearsal.repertoire import far_apart
 from himatch.rollout.programs import REMAINING, ProgramPart
 from himatch.runs.folder import RunFolder
 from himatch.targets import Samples
@@ -257,15 +256,6 @@ def test_other_statistics_have_numbers_in_their_library(data: hm.TrajectoryDatas
 def test_policies_without_a_statistic_are_refused(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="rehearsed conditioning is for policies that are conditioned on a statistic"):
         untrained(hm.BC(), data, tmp_path / "run").rehearse()
-
-
-def test_a_library_is_far_apart() -> None:
-    values = [np.full((10, 1), x, np.float32) for x in (0, 0.1, 0.2, 5, 5.1, 9.9, 10)]
-    episodes = [hm.Trajectory(v.repeat(11, 1), np.zeros((10, 3), np.float32), v[:, 0]) for v in values]
-    reference = hm.EpisodeReference.of(hm.load_dataset(episodes, "hopper"), "reward")
-    chosen = far_apart(reference, 3)
-    assert sorted(round(float(values[i][0, 0])) for i in chosen) == [0, 5, 10]
-    assert far_apart(reference, 20) == list(range(7))
 
 
 def test_commands(policy: hm.Policy, run: Run) -> None:

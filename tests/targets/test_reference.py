@@ -51,7 +51,7 @@ def test_the_program_beats_every_other_mixture() -> None:
     rng = np.random.default_rng(0)
     histograms = rng.dirichlet(np.full(12, 0.3), size=6)
     wanted = rng.dirichlet(np.full(12, 0.3))
-    ours = nearest_binned_mixture(histograms, wanted, 0.5)
+    ours = nearest_binned_mixture(histograms[:, None], wanted[None], np.array([0.5]))
     _beats_every_other(ours, lambda weights: float(wasserstein_bins(weights @ histograms, wanted, 0.5)), rng)
 
 

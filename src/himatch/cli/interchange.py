@@ -29,6 +29,8 @@ class ExportRun:
     """File to write, RUN/seed-S/policy.onnx by default."""
     target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="EXPR"), tyro.conf.UseAppendAction] = ()
     """A target whose z goes into a .z.npz beside the file, for himatch.deployed; can be given several times."""
+    stretches: Annotated[int | None, optional(metavar="N")] = None
+    """Plan those targets with stretches of N steps of training episodes instead of whole ones."""
     clamp: bool = False
     """Have the model clip observations to their limits: the training range and a margin."""
     margin: Annotated[float, tyro.conf.arg(metavar="X")] = 0.5
@@ -51,7 +53,15 @@ class ExportRun:
         policy = load(self.run_folder, weights=self.weights)
         seed = policy.seeds[0] if self.seed is None else self.seed
         path = Path(self.out) if self.out is not None else policy.run.folder.seed(seed) / "policy.onnx"
-        parity = export_onnx(policy, path, seed=seed, targets=self.target, clamp=self.clamp, margin=self.margin)
+        parity = export_onnx(
+            policy,
+            path,
+            seed=seed,
+            targets=self.target,
+            stretches=self.stretches,
+            clamp=self.clamp,
+            margin=self.margin,
+        )
         print(f"{policy.method.name} for {policy.task.name}, seed {seed}, written to {path}")
         if self.target:
             print(f"z of {len(self.target)} target(s) written to {z_file(path)}")

@@ -33,6 +33,10 @@ class RolloutOptions:
     conditioning: Conditioning = "nominal"
     """The target's own z_t, what remains of the target, its episode mixture part by part, or a program that is tried
     in the simulator first."""
+    stretches: Annotated[int | None, optional(metavar="N")] = None
+    """Plan with stretches of N steps of training episodes instead of whole ones (--conditioning planned)."""
+    replan: Annotated[int | None, optional(metavar="N")] = None
+    """Plan again every N steps from what is left of the target (--conditioning planned)."""
     rehearsal: Annotated[str | None, optional(metavar="30s")] = None
     """How long to search for a rehearsed program, 30s or 2m; by default until it no longer pays."""
     feature: Name = None
@@ -136,6 +140,8 @@ class Match:
                 [target],
                 episodes=self.rollouts.episodes,
                 conditioning=self.rollouts.conditioning,
+                stretches=self.rollouts.stretches,
+                replan=self.rollouts.replan,
                 feature=self.rollouts.feature,
                 seed=self.rollouts.seed,
                 env=self.rollouts.env,
@@ -203,6 +209,8 @@ class Evaluate:
                 targets,
                 episodes=self.rollouts.episodes,
                 conditioning=self.rollouts.conditioning,
+                stretches=self.rollouts.stretches,
+                replan=self.rollouts.replan,
                 feature=self.rollouts.feature,
                 seed=self.rollouts.seed,
                 env=self.rollouts.env,
@@ -249,7 +257,8 @@ class Evaluate:
         """What differs from the plain evaluation, which is what cards and the Hub show."""
         usual = RolloutOptions()
         different = [Path(self.targets).stem] if self.targets != "heldout" else []
-        for name in ("conditioning", "feature", "weights", "env", "temperature", "episodes", "seed"):
+        names = ("conditioning", "stretches", "replan", "feature", "weights", "env", "temperature", "episodes", "seed")
+        for name in names:
             if (chosen := getattr(self.rollouts, name)) != getattr(usual, name):
                 text = f"{chosen:g}" if isinstance(chosen, float) else str(chosen)
                 different.append(chosen if isinstance(chosen, str) else f"{name}-{text}")

@@ -39,6 +39,8 @@ class Rehearse:
             raise HimatchError(
                 "a rehearsal is on the policy's own feature and initial states; leave out --feature, --seed"
             )
+        if self.rollouts.stretches is not None or self.rollouts.replan is not None:
+            raise HimatchError("--stretches and --replan are for planned conditioning, which nothing rehearses")
         limit = None if self.rollouts.rehearsal is None else seconds(self.rollouts.rehearsal)
         policy = self.rollouts.load(self.run_folder)
         targets, console = [policy.target(text) for text in self.target], Console(highlight=False)

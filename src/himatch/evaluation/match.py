@@ -18,6 +18,7 @@ from himatch.methods import Agent
 from himatch.rollout import Conditioning, Player, make_conditioner, roll_out
 from himatch.rollout.checks import check_target, note_outside
 from himatch.rollout.environment import Environment, environment_name, replay_for, simulator_for
+from himatch.rollout.plans import EPISODES, Plans
 from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
 from himatch.statistics.features import resolve_feature
@@ -38,6 +39,7 @@ def match_targets(
     features: Sequence[str],
     episodes: int,
     conditioning: Conditioning = "nominal",
+    plans: Plans = EPISODES,
     seed: int = 0,
     env: Environment | None = None,
     threads: int = 0,
@@ -78,7 +80,9 @@ def match_targets(
             if progress is not None:
                 progress(reached, total)
 
-        found = _match(run, agent, part, features, episodes, conditioning, seed, env, threads, temperature, report)
+        found = _match(
+            run, agent, part, features, episodes, conditioning, plans, seed, env, threads, temperature, report
+        )
         for row, more in zip(results, found, strict=True):
             row += more
     if progress is not None:
@@ -94,6 +98,7 @@ def _match(
     features: Sequence[str],
     episodes: int,
     conditioning: Conditioning,
+    plans: Plans,
     seed: int,
     env: Environment | None,
     threads: int,
@@ -104,7 +109,7 @@ def _match(
     stack, references = len(agent.seeds), [run.reference(feature) for feature in features]
     target_of = np.tile(np.repeat(np.arange(len(targets)), episodes), (stack, 1))
     now = Circumstances(temperature, environment_name(run, env), agent.digests())
-    conditioner = make_conditioner(conditioning, run, agent, targets, target_of, now)
+    conditioner = make_conditioner(conditioning, run, agent, targets, target_of, now, plans)
     mixtures = [_mixtures(targets, reference) for reference in references]
     lengths = np.array([len(target.values(references[0].frame)) for target in targets])[target_of]
     # All targets and seeds start from the same states, so that they differ in nothing else.
@@ -140,7 +145,7 @@ def _match(
                 MatchResult(
                     target,
                     reference.frame,
-                    conditioning,
+                    plans.named(conditioning),
                     agent.seeds,
                     measured.of(phi),
                     returns,

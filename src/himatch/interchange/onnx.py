@@ -21,6 +21,7 @@ from himatch.interchange.ztables import write_tables, z_file, z_tables
 from himatch.methods.base import Port
 from himatch.policy import Policy
 from himatch.rollout.limits import MARGIN, training_limits
+from himatch.rollout.plans import Plans
 from himatch.targets import TargetLike
 
 OPSET = 20
@@ -32,16 +33,21 @@ def export_onnx(
     *,
     seed: int | None = None,
     targets: Sequence[TargetLike] = (),
+    stretches: int | None = None,
     clamp: bool = False,
     margin: float = MARGIN,
 ) -> Parity:
     """Write one seed (by default the first) as an ONNX file, once onnxruntime has been seen to agree with himatch.
 
     The file maps raw windows to a raw action: see the inputs' descriptions in it, and docs/interchange.md. The z of
-    ``targets`` go into a ``.z.npz`` beside it, for :mod:`himatch.deployed`. With ``clamp`` the model clips observations
-    to their limits, the training range widened by ``margin`` of it on either side; without it only says what they are.
+    ``targets`` go into a ``.z.npz`` beside it, for :mod:`himatch.deployed`. Their ``planned`` is laid out over
+    ``stretches`` where these are given; it is never made again, which would take the training episodes. With ``clamp``
+    the model clips observations to their limits, the training range widened by ``margin`` of it on either side; without
+    it only says what they are.
     """
     _check_installed()
+    if stretches is not None and not targets:
+        raise HimatchError("stretches say how targets are planned, and there is no target to plan")
     one = policy.only(policy.seeds[0] if seed is None else seed)
     if one.device.type != "cpu":
         raise HimatchError(f"export from the CPU: load the run without device={one.device.type!r}")
@@ -54,7 +60,8 @@ def export_onnx(
     clipped = limits if clamp else None
     inputs, outputs = inputs_of(one), outputs_of(one)
     facts = facts_of(one, inputs, outputs, margin, clamped=clamp)
-    tables = z_tables(one, targets, facts) if targets else None  # a target that does not fit is refused first
+    plans = Plans(stretches)
+    tables = z_tables(one, targets, facts, plans) if targets else None  # a target that does not fit is refused first
     program = _trace(PolicyGraph(one, clipped), inputs, outputs)
     model = program.model
     model.producer_name, model.producer_version = "himatch", __version__

@@ -20,6 +20,7 @@ from himatch.rehearsal import Arena
 from himatch.rollout import Conditioning, make_conditioner, objection
 from himatch.rollout.checks import check_target, note_bounds, note_outside
 from himatch.rollout.conditioners import Remaining
+from himatch.rollout.plans import EPISODES, Plans
 from himatch.rollout.programs import REMAINING
 from himatch.targets import Target, TargetLike
 from himatch.types import Trajectory
@@ -34,15 +35,17 @@ def z_file(path: str | Path) -> Path:
     return Path(path).with_suffix(".z.npz")
 
 
-def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts) -> Tables:
+def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts, plans: Plans = EPISODES) -> Tables:
     """Arrays of every target: ``nominal-0``, ``planned-0``, ``total-0``, ``whole-0`` and so on; and ``about``, in JSON.
 
     One in which several follow one another has ``borders-0``, the steps where they do, and ``before-0``, the totals up
     to these.
     ``policy`` holds one seed. A target that the training data does not cover is noted. A conditioning that the policy
     would ignore is left out, and so are ``planned`` where a target is no distribution, and ``rehearsed`` where one was
-    not, or its program is to follow what remains.
+    not, or its program is to follow what remains. ``plans`` says what ``planned`` is laid out over.
     """
+    if plans != EPISODES and (why := objection("planned", policy.statistic, policy.method)):
+        raise TargetError(why)
     several: Sequence[TargetLike] = [given] if isinstance(given, (str, Target, Trajectory)) else given
     targets = [policy.target(one) for one in several]
     for target in targets:
@@ -67,11 +70,12 @@ def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts) -> Table
                 tables |= {f"borders-{number}": np.array(steps), f"before-{number}": np.stack(before)}
     if objection("planned", policy.statistic, policy.method) is None:
         try:
-            plans = {f"planned-{i}": _table(policy, "planned", target) for i, target in enumerate(targets)}
-            tables |= {name: table for name, table in plans.items() if table is not None}
+            planned = {f"planned-{i}": _table(policy, "planned", target, plans) for i, target in enumerate(targets)}
+            tables |= {name: table for name, table in planned.items() if table is not None}
             kept.append("planned")
         except TargetError:  # a target that is no distribution, or no training episodes to plan with
-            pass
+            if plans != EPISODES:
+                raise
     if _rehearsed(policy, targets):
         kept.append("rehearsed")
         programs = {f"rehearsed-{i}": _table(policy, "rehearsed", target) for i, target in enumerate(targets)}
@@ -112,12 +116,14 @@ def _length(policy: Policy, target: Target) -> int:
     return policy.task.horizon if shown is None else len(shown)
 
 
-def _table(policy: Policy, conditioning: Conditioning, target: Target) -> NDArray[np.float32] | None:
+def _table(
+    policy: Policy, conditioning: Conditioning, target: Target, plans: Plans = EPISODES
+) -> NDArray[np.float32] | None:
     """What the model is conditioned on at every step; past the last row that one holds."""
     steps = _length(policy, target) + policy.context
     rollouts = np.zeros((1, steps), np.int64)  # one for each step
     now = Arena(policy.run, policy.agent, policy.temperature).now
-    conditioner = make_conditioner(conditioning, policy.run, policy.agent, [target], rollouts, now)
+    conditioner = make_conditioner(conditioning, policy.run, policy.agent, [target], rollouts, now, plans)
     clock = torch.arange(steps)
     with torch.no_grad():
         z, states = conditioner.z(clock[None]), conditioner.target_states(torch.zeros_like(clock), clock)

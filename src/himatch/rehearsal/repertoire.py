@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from himatch._runtime.shapes import Array64
 from himatch._runtime.tensors import versions
-from himatch.divergences import wasserstein_bins
 from himatch.rehearsal.arena import Arena
 from himatch.rollout.programs import Program, ProgramPart, episode_entry
-from himatch.targets import EpisodeReference, Frame
+from himatch.targets import EpisodeReference, Frame, far_apart
 from himatch.targets.distribution import number
 from himatch.types import Array
 
@@ -113,19 +112,6 @@ def library(arena: Arena) -> list[str]:
 def _short(value: float) -> str:
     """Four digits are enough, whatever the feature's unit."""
     return number(float(f"{value:.4g}"))
-
-
-def far_apart(reference: EpisodeReference, count: int) -> list[int]:
-    """So many episodes, each the furthest from those before it, by the W1 of their features' histograms."""
-    shares, widths = reference.histograms, (reference.frame.bins.widths / reference.spread)[None]
-    if len(shares) <= count:
-        return list(range(len(shares)))
-    chosen = [reference.typical(np.arange(len(shares)))]
-    nearest = np.full(len(shares), np.inf)
-    while len(chosen) < count:
-        nearest = np.minimum(nearest, wasserstein_bins(shares, shares[chosen[-1]][None], widths).sum(axis=1))
-        chosen.append(int(nearest.argmax()))
-    return chosen
 
 
 def rehearse(

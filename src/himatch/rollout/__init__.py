@@ -5,6 +5,7 @@ from himatch.rollout.controller import Controller
 from himatch.rollout.limits import Beyond, Limits
 from himatch.rollout.loop import Rollouts, roll_out
 from himatch.rollout.planner import Prepared
+from himatch.rollout.plans import Plans
 from himatch.rollout.player import Player
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Conditioning",
     "Controller",
     "Limits",
+    "Plans",
     "Player",
     "Prepared",
     "Rollouts",

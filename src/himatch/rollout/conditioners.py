@@ -3,7 +3,8 @@
 ``nominal`` is the paper: the target's own z_t, whatever was achieved. ``remaining`` is the statistic of what remains of
 the target after what was achieved. ``planned`` projects a histogram on the nearest episode mixture that can be played
 in time and gives each stretch its episode's own z_t: an unseen distribution is out of distribution for the network, its
-projection is not. ``rehearsed`` plays a program that was tried in a simulator beforehand. Methods whose z is no
+projection is not. It may be laid out over stretches of episodes, and made again on the way.
+``rehearsed`` plays a program that was tried in a simulator beforehand. Methods whose z is no
 statistic of a feature bring a conditioner of their own.
 """
 
@@ -22,7 +23,9 @@ from himatch.errors import TargetError
 from himatch.methods import Agent, Method
 from himatch.methods.conditioner import ALL, Conditioner, Some, padded, replaced_rows
 from himatch.rollout.environment import environment_name
+from himatch.rollout.plans import EPISODES, Mixer, Plans
 from himatch.rollout.programs import REMAINING, TARGET, Entries, Program, ProgramPart, read, scheduled
+from himatch.rollout.replanned import Replanned
 from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
 from himatch.statistics.aggregators import Additive
@@ -170,16 +173,21 @@ def make_conditioner(
     targets: Sequence[Target],
     target_of: NDArray[np.int64],
     now: Circumstances | None = None,
+    plans: Plans = EPISODES,
+    *,
+    beside: bool = False,
 ) -> Conditioner:
     """The conditioner of a policy; ``target_of`` ``(K, B)`` says which of the targets each rollout follows.
 
     A conditioning that the policy would ignore is refused, so that no result is called by what was not done. ``now`` is
-    how the policy acts, for programs that were rehearsed: by default as its run says.
+    how the policy acts, for programs that were rehearsed: by default as its run says. Plans are made again in the loop,
+    or ``beside`` one that must not wait.
     """
     if conditioning not in CONDITIONINGS:
         raise TargetError(f"conditioning must be one of {', '.join(CONDITIONINGS)}, got {conditioning!r}")
     if why := objection(conditioning, run.statistic, agent.method):
         raise TargetError(why)
+    plans.check(conditioning, run.statistic)
     on_device = torch.from_numpy(target_of).to(run.normalizers.state_mean.device)
     own = agent.conditioner(targets, run.normalizers, on_device)
     if own is not None:
@@ -190,7 +198,9 @@ def make_conditioner(
         programs = [[read(one[str(seed)]) for seed in agent.seeds] for one in found]
         return of_programs(run, programs, targets, on_device)
     reference = run.reference()
-    return of_statistic(conditioning, run.statistic, targets, reference.frame, on_device, reference)
+    return of_statistic(
+        conditioning, run.statistic, targets, reference.frame, on_device, reference, plans, beside=beside
+    )
 
 
 def of_programs(
@@ -230,15 +240,22 @@ def of_statistic(
     frame: Frame,
     target_of: Tensor,
     reference: EpisodeReference | None = None,
+    plans: Plans = EPISODES,
+    *,
+    beside: bool = False,
 ) -> Conditioner:
-    """The conditioner of a fixed statistic; ``target_of`` as for :func:`make_conditioner`."""
+    """The conditioner of a fixed statistic; ``target_of``, ``plans`` and ``beside`` as for :func:`make_conditioner`."""
     if conditioning == "planned":
         if reference is None:
             raise TargetError("planned conditioning needs the training episodes, which this run does not hold")
         entries = Entries(statistic, reference)
+        mixer = None if plans == EPISODES else Mixer(reference, plans.stretches)
+        if mixer is not None and plans.replan is not None:
+            return Replanned(mixer, entries, targets, target_of, plans.replan, beside=beside)
 
         def planned(target: Target) -> Array:
-            return entries.laid_out(scheduled(target, reference, len(target.values(frame))), target)
+            found = scheduled(target, reference, len(target.values(frame))) if mixer is None else mixer.program(target)
+            return entries.laid_out(found, target)
 
         return Scheduled(_of_each(planned, targets), target_of)
     if conditioning == "remaining" and statistic.additive is not None:

@@ -17,6 +17,7 @@ from himatch.rollout.limits import MARGIN, Beyond, Limits
 from himatch.rollout.observations import Observation, Observations
 from himatch.rollout.pace import Pace
 from himatch.rollout.planner import Planner, Prepared, several_targets
+from himatch.rollout.plans import EPISODES, Plans
 from himatch.rollout.player import Player
 from himatch.runs.run import Run
 from himatch.statistics.features import Stepwise
@@ -45,6 +46,7 @@ class Controller:
         limits: Beyond = "warn",
         margin: float = MARGIN,
         rate: float | None = None,
+        plans: Plans = EPISODES,
     ) -> None:
         """``agent`` holds one seed; ``parse`` makes a target of whatever a user hands over."""
         several = several_targets(target)
@@ -60,7 +62,7 @@ class Controller:
         self.limits = Limits(run, run.columns, robots, limits, margin)
         self._observations = Observations(run, run.columns, batch, self.limits)
         self._pace = Pace(run.rate, rate)
-        self._planner = Planner(run, agent, parse, conditioning, temperature)
+        self._planner = Planner(run, agent, parse, conditioning, temperature, plans)
         first = self._planner.prepare(target, np.arange(robots))
         self._planner.note_outside(first.targets)
         self._targets = list(first.targets)
@@ -147,8 +149,8 @@ class Controller:
     ) -> NDArray[np.float32]:
         """The action for this observation, in the task's range.
 
-        ``reward`` is that of the previous step; only ``remaining`` conditioning on a feature that uses rewards needs
-        it. ``time``, in seconds, lets the rate be compared with that of the data.
+        ``reward`` is that of the previous step; only ``remaining`` conditioning, and plans that are made again, on a
+        feature that uses rewards need it. ``time``, in seconds, lets the rate be compared with that of the data.
         """
         with self._lock:
             now = None if time is None else self._pace.checked(time)
@@ -181,8 +183,8 @@ class Controller:
         except DataError as reason:
             if reward is None:
                 raise HimatchError(
-                    f"remaining conditioning on {self._feature.feature.name!r} needs the reward of the previous step: "
-                    "act(observation, reward)"
+                    f"what was achieved of {self._feature.feature.name!r} is counted, which needs the reward of the "
+                    "previous step: act(observation, reward)"
                 ) from reason
             raise
         self._player.conditioner.achieved(phi[None], going)

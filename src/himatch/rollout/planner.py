@@ -15,6 +15,7 @@ from himatch.methods.conditioner import Conditioner
 from himatch.rollout.checks import check_target, note_bounds, note_outside
 from himatch.rollout.conditioners import Conditioning, make_conditioner
 from himatch.rollout.environment import environment_name
+from himatch.rollout.plans import EPISODES, Plans
 from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
 from himatch.targets import Target, TargetLike
@@ -41,17 +42,20 @@ class Planner:
         parse: Callable[[TargetLike], Target],
         conditioning: Conditioning,
         temperature: float,
+        plans: Plans = EPISODES,
     ) -> None:
         self._run, self._agent, self._parse = run, agent, parse
         self._now = Circumstances(temperature, environment_name(run, None), agent.digests())
-        self.conditioning = conditioning
+        self.conditioning, self._plans = conditioning, plans
 
     def prepare(self, given: TargetLike | Sequence[TargetLike], robots: NDArray[np.int64]) -> Prepared:
         """For these robots; each has a target of its own, since each has its own clock."""
         targets = self._one_each(given, len(robots))
         numbers = np.arange(len(targets))[None]
         conditioner = (
-            make_conditioner(self.conditioning, self._run, self._agent, targets, numbers, self._now)
+            make_conditioner(
+                self.conditioning, self._run, self._agent, targets, numbers, self._now, self._plans, beside=True
+            )
             if targets
             else Conditioner()
         )

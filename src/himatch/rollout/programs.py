@@ -3,14 +3,16 @@
 ``planned`` lays one out over training episodes; ``rehearsed`` plays one that was tried beforehand. An *entry* names
 what a part is conditioned on:
 
-===============  =================================================================================================
-``target``       the target itself, as ``nominal`` conditioning has it
-``episode(17)``  a training episode
-an expression    what no episode need show, such as ``normal(7.8, 0.5)``
-``remaining``    what remains of the target: alone, for the whole rollout
-===============  =================================================================================================
+========================  ========================================================================================
+``target``                the target itself, as ``nominal`` conditioning has it
+``episode(17)``           a training episode
+``episode(17)[200:300]``  a stretch of one
+an expression             what no episode need show, such as ``normal(7.8, 0.5)``
+``remaining``             what remains of the target: alone, for the whole rollout
+========================  ========================================================================================
 
-The z of a part is its entry's own z_t at the rollout's clock.
+The z of a part is its entry's own z_t at the rollout's clock. That of a stretch is its whole distribution, held for as
+long as the part lasts: the z_t of its episode says where that episode was going, not what it did there.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from himatch.targets.distribution import apportion
 from himatch.types import Array
 
 TARGET, REMAINING = "target", "remaining"
-_EPISODE = re.compile(r"episode\((\d+)\)")
+_EPISODE = re.compile(r"episode\((\d+)\)(?:\[(\d+):(\d+)\])?")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ Within = Literal["episode", "pool"]
 def episode_entry(number: int) -> str:
     """The entry of a training episode."""
     return f"episode({number})"
+
+
+def stretch_entry(number: int, first: int, steps: int) -> str:
+    """The entry of so many steps of a training episode."""
+    return f"{episode_entry(number)}[{first}:{first + steps}]"
 
 
 def written(program: Program) -> list[list[str | int]]:
@@ -106,7 +113,8 @@ class Entries:
             number = int(found[1])
             if number >= len(self.reference.lengths):
                 raise TargetError(f"a program names {entry}; this run holds {len(self.reference.lengths)} episodes")
-            return self.reference.episode(number)
+            values = self.reference.episode(number)
+            return values if found[2] is None else values[int(found[2]) : int(found[3])]
         if self._parse is None:
             raise TargetError(f"a program names {entry}, which is no training episode")
         return self._parse(entry).values(self.reference.frame)
@@ -116,16 +124,20 @@ class Entries:
         """The z table of a program for a target."""
         rows, clock = [], 0
         for part in program:
-            z = self._table(part.entry, target)
+            z = self.table(part.entry, target)
             rows.append(z[np.minimum(np.arange(clock, clock + part.steps), len(z) - 1)])
             clock += part.steps
         return np.concatenate(rows)
 
-    def _table(self, entry: str, target: Target) -> Array:
-        if entry == TARGET:
+    @shaped
+    def table(self, entry: str, target: Target | None = None) -> Float[Array, "T k"]:
+        """The z of an entry at every step; past its end the last row holds."""
+        if entry == TARGET and target is not None:
             return self.statistic.of_values(target.values(self.reference.frame))
         if entry not in self._tables:
-            self._tables[entry] = self.statistic.of_values(self.values(entry))
+            z = self.statistic.of_values(self.values(entry))
+            stretch = _EPISODE.fullmatch(entry)
+            self._tables[entry] = z[:1] if stretch and stretch[2] else z
         return self._tables[entry]
 
 

@@ -8,6 +8,7 @@ from himatch.targets.files import read_histogram, read_samples
 from himatch.targets.like import TargetLike, as_target, demo
 from himatch.targets.reference import EpisodeReference, Mixture, Nearest, Support
 from himatch.targets.sequence import Lasting, Successive
+from himatch.targets.stretches import far_apart, some_episodes, some_stretches
 from himatch.targets.target import (
     Demonstration,
     Drawn,
@@ -48,7 +49,10 @@ __all__ = [
     "as_target",
     "checked_values",
     "demo",
+    "far_apart",
     "parse_target",
     "read_histogram",
     "read_samples",
+    "some_episodes",
+    "some_stretches",
 ]

@@ -173,23 +173,29 @@ def _nearest_on_cells(
 
 @shaped
 def nearest_binned_mixture(
-    histograms: Float[Array64, "E bins"], wanted: Float[Array64, " bins"], width: float
+    histograms: Float[Array64, "E d bins"],
+    wanted: Float[Array64, "d bins"],
+    widths: Float[Array64, " d"],
+    due: Float[Array64, " E"] | None = None,
 ) -> Float[Array64, " E"]:
-    """Weights of the mixture of one feature's histograms that is nearest to the wanted one in the paper's W1.
+    """Weights of the mixture whose histograms are nearest to the wanted ones in the paper's W1, summed over features.
 
-    Minimise ``sum_j width u_j`` over weights w and slacks u, with ``u >= |F w - f|``, ``w >= 0``, ``sum w = 1``, where
-    F holds cumulative distributions.
+    Minimise ``sum_j width_j u_j`` over weights w and slacks u, with ``u >= |F w - f|``, ``w >= 0``, ``sum w = 1``,
+    where F holds cumulative distributions. What is wanted may be less than nothing in a bin that has too much already.
+    ``due`` is as in :func:`nearest_mixture`.
     """
-    episodes, bins = histograms.shape
+    episodes, features, bins = histograms.shape
     # The last cumulative value is one for everybody.
-    cumulative = csr_array(np.cumsum(histograms, axis=1)[:, :-1].T)
-    goal = np.cumsum(wanted)[:-1]
-    slack = eye_array(bins - 1) if bins > 1 else csr_array((0, 0))
+    cumulative = csr_array(np.cumsum(histograms, axis=2)[:, :, :-1].reshape(episodes, -1).T)
+    goal = np.cumsum(wanted, axis=1)[:, :-1].ravel()
+    rows = features * (bins - 1)
+    slack = eye_array(rows) if rows else csr_array((0, 0))
+    early, times = _deadlines(due, episodes)
     solution = linprog(
-        np.concatenate([np.zeros(episodes), np.full(bins - 1, width)]),
-        A_ub=vstack([hstack([cumulative, -slack]), hstack([-cumulative, -slack])]),
-        b_ub=np.concatenate([goal, -goal]),
-        A_eq=np.concatenate([np.ones(episodes), np.zeros(bins - 1)])[None, :],
+        np.concatenate([np.zeros(episodes), np.repeat(widths, bins - 1)]),
+        A_ub=vstack([hstack([cumulative, -slack]), hstack([-cumulative, -slack]), _wider(early, rows)]),
+        b_ub=np.concatenate([goal, -goal, times]),
+        A_eq=np.concatenate([np.ones(episodes), np.zeros(rows)])[None, :],
         b_eq=[1.0],
         bounds=(0, None),
         method="highs",

@@ -268,7 +268,7 @@ class EpisodeReference:
     def mixture(self, target: TargetLike) -> Mixture:
         """The nearest convex mixture of episodes, by linear programming (HiGHS)."""
         target = as_target(target)
-        self._check_mixable(target)
+        self.check_mixable(target)
         weights = self._weights(target)
         chosen = np.flatnonzero(weights > NO_WEIGHT)
         shares = weights[chosen] / weights[chosen].sum()
@@ -311,27 +311,48 @@ class EpisodeReference:
         comes ``[(2, 0.45), (1, 0.2), (0, 0.35)]``: 60 % do not fit before the fall, and a neighbour in W1 gets the
         rest.
         """
-        self._check_mixable(target)
+        self.check_mixable(target)
+        due = self.due(steps, start)
+        weights = self._weights(target, due)
+        order = self.in_order(weights, due, target.values(self.frame) if target.in_time else None)
+        return [(int(episode), float(weights[episode] / weights[order].sum())) for episode in order]
+
+    @shaped
+    def due(self, steps: int, start: int = 0) -> Float[Array64, " E"]:
+        """By when the part of every episode must be over, in parts of so many steps from ``start`` on."""
         ends = np.where(self.lengths < start + steps, FOLLOWED * self.lengths, start + steps)
         ends = np.maximum(ends - start, 0.0) if (ends > start).any() else ends
-        due = np.floor(DEADLINES * ends / ends.max()) / DEADLINES
+        due: Array64 = np.floor(DEADLINES * ends / ends.max()) / DEADLINES
         due[ends == ends.max()] = 1.0
-        weights = self._weights(target, due)
+        return due
+
+    @shaped
+    def in_order(
+        self,
+        weights: Float[Array64, " E"],
+        due: Float[Array64, " E"],
+        values: Float[Array, "T d"] | None = None,
+        running: int | None = None,
+    ) -> Int[NDArray[np.int64], " n"]:
+        """The episodes of a mixture as they are played: by deadline, by the order of ``values``, the slowest first.
+
+        One that is ``running`` already comes before slower ones.
+        """
         chosen = np.flatnonzero(weights > NO_WEIGHT)
-        speed = self.totals.sum(axis=1) / self.lengths
-        when = np.round(WHEN * self._when(chosen, weights[chosen], target)) if target.in_time else np.zeros(len(chosen))
-        order = chosen[np.lexsort((speed[chosen], when, due[chosen]))]
-        return [(int(episode), float(weights[episode] / weights[chosen].sum())) for episode in order]
+        when = np.zeros(len(chosen)) if values is None else np.round(WHEN * self._when(chosen, weights[chosen], values))
+        speed = (self.totals.sum(axis=1) / self.lengths)[chosen]
+        found: NDArray[np.int64] = chosen[np.lexsort((speed, chosen != running, when, due[chosen]))]
+        return found
 
     @shaped
     def _when(
-        self, episodes: Int[NDArray[np.int64], " n"], weights: Float[Array64, " n"], target: Target
+        self, episodes: Int[NDArray[np.int64], " n"], weights: Float[Array64, " n"], values: Float[Array, "T d"]
     ) -> Float[Array64, " n"]:
-        """When in the target, from 0 to 1, there is what each episode of a mixture contributes, on average.
+        """When in a target's values, from 0 to 1, there is what each episode of a mixture contributes, on average.
 
         A step of the target is shared out among the episodes by how often they are in its bins.
         """
-        indices = self.frame.bins.indices(target.values(self.frame))
+        indices = self.frame.bins.indices(values)
         seen = self.histograms[episodes][:, np.arange(indices.shape[1]), indices].prod(axis=2)
         parts = weights[:, None] * seen
         total = parts.sum(axis=0)
@@ -341,7 +362,8 @@ class EpisodeReference:
         found: Array64 = np.divide(shares @ middle, mass, out=np.full(len(mass), 0.5), where=mass > 0)
         return found
 
-    def _check_mixable(self, target: Target) -> None:
+    def check_mixable(self, target: Target) -> None:
+        """Refuse a target that no mixture of episodes approximates."""
         if target.matches != "distribution":
             raise TargetError(f"{target.name} is not a distribution, so no mixture of episodes approximates it")
         self._check_any(target)
@@ -360,7 +382,7 @@ class EpisodeReference:
         if bins.dimensions > 1:
             return wasserstein_cells(bins.indices(rows), bins.indices(target.compared(self.frame)), bins.widths, mass)
         wanted, width = target.histogram(self.frame)[0], bins.widths[0]
-        weights = nearest_binned_mixture(self.histograms[:, 0], wanted, float(width))
+        weights = nearest_binned_mixture(self.histograms, wanted[None], bins.widths)
         chosen = np.flatnonzero(weights > NO_WEIGHT)
         mixed = np.einsum("e,eb->b", weights[chosen] / weights[chosen].sum(), self.histograms[chosen, 0])
         return float(wasserstein_bins(mixed, wanted, width))

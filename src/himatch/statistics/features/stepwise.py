@@ -64,5 +64,5 @@ class Stepwise:
     def _refusal(self) -> TaskError:
         return TaskError(
             f"feature {self.feature.name!r} looks at more than one step, so it is not known while an episode goes on; "
-            "remaining conditioning needs a feature of single steps, nominal and planned do not"
+            "remaining conditioning, and planning again, need a feature of single steps; nominal does not"
         )
