@@ -24,6 +24,7 @@ from himatch.rollout import Beyond, Conditioning, Controller, Plans
 from himatch.rollout.environment import Environment
 from himatch.rollout.episodes import logged_episodes
 from himatch.rollout.limits import MARGIN
+from himatch.rollout.programs import Within
 from himatch.rollout.scoring import action_error, actions_on, score
 from himatch.runs.finder import find_run, is_users
 from himatch.runs.folder import WEIGHTS, Weights
@@ -137,6 +138,7 @@ class Policy(OfRun):
         conditioning: Conditioning = "nominal",
         stretches: int | None = None,
         replan: int | None = None,
+        within: Within = "episode",
         feature: str | None = None,
         seed: int = 0,
         env: Environment | None = None,
@@ -157,6 +159,9 @@ class Policy(OfRun):
             ``planned`` mixes stretches of so many steps instead of whole episodes.
         replan
             ``planned`` plans again every so many steps, for every rollout from what is left of the target.
+        within
+            ``episode``: every rollout follows a plan or program for the whole target; ``pool``: ``planned`` and
+            ``rehearsed`` rollouts share the target out, each under one conditioning.
         feature
             What is compared, by default what the policy was trained to match.
         seed
@@ -170,6 +175,7 @@ class Policy(OfRun):
             conditioning=conditioning,
             stretches=stretches,
             replan=replan,
+            within=within,
             feature=feature,
             seed=seed,
             env=env,
@@ -184,6 +190,7 @@ class Policy(OfRun):
         conditioning: Conditioning = "nominal",
         stretches: int | None = None,
         replan: int | None = None,
+        within: Within = "episode",
         feature: str | None = None,
         seed: int = 0,
         env: Environment | None = None,
@@ -200,6 +207,7 @@ class Policy(OfRun):
             conditioning=conditioning,
             stretches=stretches,
             replan=replan,
+            within=within,
             seed=seed,
             env=env,
             threads=threads,
@@ -215,6 +223,7 @@ class Policy(OfRun):
         conditioning: Conditioning = "nominal",
         stretches: int | None = None,
         replan: int | None = None,
+        within: Within = "episode",
         seed: int = 0,
         env: Environment | None = None,
         threads: int = 0,
@@ -223,11 +232,11 @@ class Policy(OfRun):
         """As :meth:`match_all`, with the same rollouts compared on several features: a list for each."""
         if isinstance(targets, TrajectoryDataset):
             targets = logged_episodes(self.run, targets)
-        plans = Plans(stretches, replan)
+        plans = Plans(stretches, replan, within)
         plans.check(conditioning, self.statistic)
         wanted = [self.target(target) for target in targets]
         if conditioning == "rehearsed":
-            self.rehearse(wanted, episodes=episodes, env=env, threads=threads)
+            self.rehearse(wanted, episodes=episodes, within=within, env=env, threads=threads)
         return match_targets(
             self.run,
             self.agent,
@@ -249,6 +258,7 @@ class Policy(OfRun):
         *,
         seconds: float | None = None,
         episodes: int = 20,
+        within: Within = "episode",
         again: bool = False,
         env: Environment | None = None,
         threads: int = 0,
@@ -268,6 +278,8 @@ class Policy(OfRun):
             When to end the search for programs of all these targets; by default when it no longer pays.
         episodes
             How many rollouts of every seed the expectation is for.
+        within
+            ``pool`` finds what rollouts play that share the target out; it takes a few seconds and no search.
         again
             Search for targets that are known, too; their programs are where it begins.
         keep
@@ -279,6 +291,7 @@ class Policy(OfRun):
             raise HimatchError(f"at least one episode has to be rolled out, got {episodes}")
         if seconds is not None and not float(seconds) > 0:
             raise HimatchError(f"a rehearsal takes more than 0 seconds, got {seconds}")
+        Plans(within=within).check("rehearsed", self.statistic)
         arena = Arena(self.run, self.agent, self.temperature, env, threads)
         self._environments.append(env)
         found, expected = prepare(
@@ -287,6 +300,7 @@ class Policy(OfRun):
             repertoire=self._repertoires.get(arena.now.environment),
             seconds=seconds,
             episodes=episodes,
+            within=within,
             again=again,
             kept=Kept(self.weights, is_users(self.folder) if keep is None else keep),
             bar=bar,
@@ -295,10 +309,10 @@ class Policy(OfRun):
         self._repertoires[arena.now.environment] = found  # the latest comes last
         return expected
 
-    def expected(self, target: TargetLike) -> Expected | None:
+    def expected(self, target: TargetLike, within: Within = "episode") -> Expected | None:
         """What was promised of a target when it was rehearsed; nothing is simulated, ``None`` where it was not."""
         now = Arena(self.run, self.agent, self.temperature).now
-        found = self.run.programs.get(self.target(target), self.reference().frame, now)
+        found = self.run.programs.get(self.target(target), self.reference().frame, now, within)
         return None if found is None else Expected(**found["expected"])
 
     @property
@@ -314,6 +328,7 @@ class Policy(OfRun):
         conditioning: Conditioning = "nominal",
         stretches: int | None = None,
         replan: int | None = None,
+        within: Within = "episode",
         feature: str | None = None,
         seed: int = 0,
         env: Environment | None = None,
@@ -328,6 +343,7 @@ class Policy(OfRun):
             conditioning=conditioning,
             stretches=stretches,
             replan=replan,
+            within=within,
             feature=feature,
             seed=seed,
             env=env,

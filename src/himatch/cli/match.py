@@ -37,6 +37,9 @@ class RolloutOptions:
     """Plan with stretches of N steps of training episodes instead of whole ones (--conditioning planned)."""
     replan: Annotated[int | None, optional(metavar="N")] = None
     """Plan again every N steps from what is left of the target (--conditioning planned)."""
+    within: Annotated[Literal["episode", "pool"], tyro.conf.arg(metavar="episode|pool")] = "episode"
+    """Whether every rollout follows a plan for the whole target, or rollouts share it out among them (--conditioning
+    planned or rehearsed)."""
     rehearsal: Annotated[str | None, optional(metavar="30s")] = None
     """How long to search for a rehearsed program, 30s or 2m; by default until it no longer pays."""
     feature: Name = None
@@ -84,7 +87,13 @@ class RolloutOptions:
         limit = None if self.rehearsal is None else seconds(self.rehearsal)
         with bars() as begin:
             return policy.rehearse(
-                targets, seconds=limit, episodes=self.episodes, env=self.env, threads=self.threads, bar=begin
+                targets,
+                seconds=limit,
+                episodes=self.episodes,
+                within=self.within,
+                env=self.env,
+                threads=self.threads,
+                bar=begin,
             )
 
 
@@ -142,6 +151,7 @@ class Match:
                 conditioning=self.rollouts.conditioning,
                 stretches=self.rollouts.stretches,
                 replan=self.rollouts.replan,
+                within=self.rollouts.within,
                 feature=self.rollouts.feature,
                 seed=self.rollouts.seed,
                 env=self.rollouts.env,
@@ -211,6 +221,7 @@ class Evaluate:
                 conditioning=self.rollouts.conditioning,
                 stretches=self.rollouts.stretches,
                 replan=self.rollouts.replan,
+                within=self.rollouts.within,
                 feature=self.rollouts.feature,
                 seed=self.rollouts.seed,
                 env=self.rollouts.env,
@@ -257,8 +268,8 @@ class Evaluate:
         """What differs from the plain evaluation, which is what cards and the Hub show."""
         usual = RolloutOptions()
         different = [Path(self.targets).stem] if self.targets != "heldout" else []
-        names = ("conditioning", "stretches", "replan", "feature", "weights", "env", "temperature", "episodes", "seed")
-        for name in names:
+        how = ("conditioning", "stretches", "replan", "within")
+        for name in (*how, "feature", "weights", "env", "temperature", "episodes", "seed"):
             if (chosen := getattr(self.rollouts, name)) != getattr(usual, name):
                 text = f"{chosen:g}" if isinstance(chosen, float) else str(chosen)
                 different.append(chosen if isinstance(chosen, str) else f"{name}-{text}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -50,6 +51,7 @@ class Rehearse:
                 targets,
                 seconds=limit,
                 episodes=options.episodes,
+                within=options.within,
                 again=self.again,
                 env=options.env,
                 threads=options.threads,
@@ -62,8 +64,18 @@ class Rehearse:
         for target, promised in zip(targets, expected, strict=True):
             what = "W1" if target.matches == "distribution" else "error"
             console.print(f"{escape(target.name)}: expected {what} {promised}", soft_wrap=True)
-            for seed, parts in policy.run.programs.rehearsal(target, frame, now)["programs"].items():
-                written = ", ".join(f"{entry} for {steps}" for entry, steps in parts)
-                console.print(f"  seed {seed}: {escape(written)}", soft_wrap=True)
+            for seed, found in policy.run.programs.rehearsal(target, frame, now, options.within)["programs"].items():
+                text = shares_in_words(found) if options.within == "pool" else program_in_words(found)
+                console.print(f"  seed {seed}: {escape(text)}", soft_wrap=True)
         if not is_users(policy.folder):
             console.print(f"{self.run_folder} does not lie in a folder of yours; nothing was kept")
+
+
+def program_in_words(parts: Sequence[tuple[str, int]]) -> str:
+    """What is played one after another."""
+    return ", ".join(f"{entry} for {steps}" for entry, steps in parts)
+
+
+def shares_in_words(shares: Sequence[tuple[float, Sequence[tuple[str, int]]]]) -> str:
+    """What part of the rollouts plays what."""
+    return "; ".join(f"{part:.0%} {program_in_words(parts)}" for part, parts in shares)

@@ -18,12 +18,11 @@ from himatch.rehearsal.arena import Arena, Judge, Played
 from himatch.rehearsal.promise import Expected, expectation
 from himatch.rehearsal.repertoire import Repertoire
 from himatch.rollout.conditioners import objection
-from himatch.rollout.programs import TARGET, ProgramPart, Shares, episode_entry
+from himatch.rollout.plans import nearest_shares, shared_plan
+from himatch.rollout.programs import TARGET, ProgramPart, Shares
 from himatch.targets import EpisodeReference, Target
 from himatch.types import Array
 
-LASTING = 0.95  # of the time: what falls before is mixed only where nothing lasts
-LEAST = 0.02  # of the episodes
 MIXED, FINAL, CHECKED = 6, 8, 16  # episodes of every program
 MIXED_STARTS, FINAL_STARTS, CHECKED_STARTS = 1_000, 900_000, 950_000  # of initial states
 
@@ -94,24 +93,16 @@ def share_out(
 
 
 def _checked(target: Target) -> Target:
-    if target.matches != "distribution" or target.in_time:
-        raise TargetError(f"{target.name} is of every episode, and cannot be shared out among several; leave out pool")
+    if target.matches != "distribution":
+        raise TargetError(f"{target.name} is of every episode, and cannot be shared out among several")
     return target
 
 
 def _mixed(achieved: Sequence[tuple[str, Sequence[Array]]], judge: Judge) -> Shares:
     """The nearest mixture of some rollouts, each under an entry."""
     rolled = [(entry, rows) for entry, some in achieved for rows in some]
-    lasting = [(entry, rows) for entry, rows in rolled if len(rows) >= LASTING * judge.steps] or rolled
-    reference = EpisodeReference.of_rows(judge.reference.frame, [rows for _, rows in lasting])
-    parts: dict[str, float] = {}
-    for number, weight in reference.mixture(judge.target).weights.items():
-        entry = lasting[number][0]
-        parts[entry] = parts.get(entry, 0.0) + weight
-    kept = {entry: part for entry, part in parts.items() if part >= LEAST} or parts
-    whole, order = sum(kept.values()), sorted(kept, key=lambda entry: -kept[entry])
-    programs = tuple((ProgramPart(entry, judge.steps),) for entry in order)
-    return Shares(programs, tuple(kept[entry] / whole for entry in order))
+    reference = EpisodeReference.of_rows(judge.reference.frame, [rows for _, rows in rolled])
+    return nearest_shares(judge.target, reference, [entry for entry, _ in rolled], judge.steps)
 
 
 def _entries(shares: Shares) -> list[str]:
@@ -122,8 +113,7 @@ def _others(arena: Arena, judge: Judge) -> list[Shares]:
     """What ``nominal`` does, and ``planned`` in the same way: every episode one training episode."""
     found, reference = [Shares(((ProgramPart(TARGET, judge.steps),),))], arena.reference
     if objection("planned", arena.run.statistic, arena.agent.method) is None and len(reference.lengths):
-        logged = [(episode_entry(n), [reference.episode(n)]) for n in range(len(reference.lengths))]
-        found.append(_mixed(logged, judge))
+        found.append(shared_plan(judge.target, reference))
     return found
 
 

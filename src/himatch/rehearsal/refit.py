@@ -26,7 +26,6 @@ class Fitter:
 
     def __init__(self, wanted: Array, bins: Bins, entries: Sequence[str], achieved: Sequence[Array]) -> None:
         self._bins, self._entries = bins, tuple(entries)
-        self._width = float(bins.widths[0])
         self._wanted = self._shares(wanted)
         self._achieved = np.array([self._shares(rows) for rows in achieved])
         self._speed = np.array([float(rows.mean()) for rows in achieved])
@@ -36,7 +35,7 @@ class Fitter:
         parts = self._parts(program, episodes)
         if parts is None or len(program) < 2:
             return None
-        weights = nearest_binned_mixture(np.array([self._shares(rows) for rows in parts]), self._wanted, self._width)
+        weights = self._nearest(np.array([self._shares(rows) for rows in parts]))
         return _laid_out([part.entry for part in program], weights, sum(part.steps for part in program))
 
     def widened(self, program: Program, episodes: Sequence[Array]) -> Program | None:
@@ -45,7 +44,7 @@ class Fitter:
         if parts is None:
             return None
         own = np.array([self._shares(rows) for rows in parts])
-        weights = nearest_binned_mixture(np.concatenate([own, self._achieved]), self._wanted, self._width)
+        weights = self._nearest(np.concatenate([own, self._achieved]))
         more = np.flatnonzero(weights[len(own) :] > LEAST)
         speeds = np.array([float(rows.mean()) for rows in parts])
         beside: list[list[int]] = [[] for _ in program]
@@ -66,6 +65,9 @@ class Fitter:
             names += [part.entry if entry is None else self._entries[entry] for entry in around]
             shares += [weights[n] if entry is None else weights[len(own) + entry] for entry in around]
         return _laid_out(names, np.array(shares), sum(part.steps for part in program))
+
+    def _nearest(self, shares: Array64) -> Array64:
+        return nearest_binned_mixture(shares[:, None], self._wanted[None], self._bins.widths)
 
     def _shares(self, rows: Array) -> Array64:
         counts = np.bincount(self._bins.indices(rows)[:, 0].astype(np.int64), minlength=self._bins.count)

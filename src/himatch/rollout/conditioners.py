@@ -23,8 +23,8 @@ from himatch.errors import TargetError
 from himatch.methods import Agent, Method
 from himatch.methods.conditioner import ALL, Conditioner, Some, padded, replaced_rows
 from himatch.rollout.environment import environment_name
-from himatch.rollout.plans import EPISODES, Mixer, Plans
-from himatch.rollout.programs import REMAINING, TARGET, Entries, Program, ProgramPart, read, scheduled
+from himatch.rollout.plans import EPISODES, Mixer, Plans, shared_plan
+from himatch.rollout.programs import REMAINING, TARGET, Entries, Program, ProgramPart, Shares, read, scheduled
 from himatch.rollout.replanned import Replanned
 from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
@@ -192,12 +192,17 @@ def make_conditioner(
     own = agent.conditioner(targets, run.normalizers, on_device)
     if own is not None:
         return own
+    reference = run.reference()
     if conditioning == "rehearsed":
         how = now or Circumstances(run.temperature, environment_name(run, None), agent.digests())
-        found = [run.programs.rehearsal(target, run.reference().frame, how)["programs"] for target in targets]
-        programs = [[read(one[str(seed)]) for seed in agent.seeds] for one in found]
-        return of_programs(run, programs, targets, on_device)
-    reference = run.reference()
+        found = [run.programs.rehearsal(target, reference.frame, how, plans.within)["programs"] for target in targets]
+        each = [[one[str(seed)] for seed in agent.seeds] for one in found]
+        if plans.within == "pool":
+            return of_shares(run, [[Shares.from_json(one) for one in own] for own in each], targets, target_of)
+        return of_programs(run, [[read(one) for one in own] for own in each], targets, on_device)
+    if plans.within == "pool":
+        shares = _of_each(lambda target: [shared_plan(target, reference)] * len(agent.seeds), targets)
+        return of_shares(run, shares, targets, target_of)
     return of_statistic(
         conditioning, run.statistic, targets, reference.frame, on_device, reference, plans, beside=beside
     )
@@ -231,6 +236,25 @@ def of_programs(
         remaining = Remaining(stretches, statistic.additive, target_of.expand(stack, -1))
     follows = torch.tensor(alone, device=target_of.device)[of_seed]
     return Rehearsed(Scheduled(tables, of_seed), remaining, follows)
+
+
+def of_shares(
+    run: Run, shares: Sequence[Sequence[Shares]], targets: Sequence[Target], target_of: NDArray[np.int64]
+) -> Rehearsed:
+    """The conditioner of rollouts that share targets out: ``shares[n][k]`` are what seed k has for target n."""
+    programs: list[list[Program]] = []
+    of: list[Target] = []
+    stack = len(shares[0])
+    numbers = np.broadcast_to(target_of, (stack, target_of.shape[1])).copy()
+    plan_of = np.empty_like(numbers)
+    for n, own in enumerate(shares):
+        for k, one in enumerate(own):
+            here = numbers[k] == n
+            plan_of[k, here] = len(programs) + np.array(one.dealt(int(here.sum())), dtype=np.int64)
+        for j in range(max(len(one.programs) for one in own)):  # a seed with fewer has no rollout of the others
+            programs.append([one.programs[min(j, len(one.programs) - 1)] for one in own])
+            of.append(targets[n])
+    return of_programs(run, programs, of, torch.from_numpy(plan_of).to(run.normalizers.state_mean.device))
 
 
 def of_statistic(

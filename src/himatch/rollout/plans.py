@@ -5,14 +5,16 @@ All of it is on the bins of z, which is all that a policy sees of a target, so t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
 from himatch._runtime.settings import whole
 from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.errors import HimatchError, TargetError
-from himatch.rollout.programs import Program, ProgramPart, episode_entry, stretch_entry
+from himatch.rollout.programs import Program, ProgramPart, Shares, Within, episode_entry, stretch_entry
 from himatch.statistics.aggregators import Counts
 from himatch.statistics.information import InformationStatistic, Statistic
 from himatch.targets import EpisodeReference, Target, some_episodes, some_stretches
@@ -21,19 +23,22 @@ from himatch.targets.mixture import nearest_binned_mixture
 from himatch.types import Array
 
 MOST = 200  # entries that are mixed: from 4,000 stretches no mixture is nearer than from 200 that are far apart
+LASTING, LEAST = 0.95, 0.02  # of the time that an episode of a pool must last; of the episodes, that an entry gets
 FEW = 0.01  # of a feature's spread: so much further off may a whole target be for fewer parts
 
 
 @dataclass(frozen=True)
 class Plans:
-    """What ``planned`` is laid out over, and whether it is made again while it is played.
+    """What ``planned`` is laid out over, whether it is made again while it is played, and who plays it.
 
     ``stretches`` are so many steps of training episodes, in the place of whole ones. A plan is made again every
-    ``replan`` steps, from what is left of the target.
+    ``replan`` steps, from what is left of the target. Every episode follows a plan (or a rehearsed program) for the
+    whole target, or episodes share the target out among them: ``within`` an ``episode``, or a ``pool`` of them.
     """
 
     stretches: int | None = None
     replan: int | None = None
+    within: Within = "episode"
 
     def __post_init__(self) -> None:
         for name, value in (("stretches", self.stretches), ("replan", self.replan)):
@@ -41,10 +46,19 @@ class Plans:
                 object.__setattr__(self, name, steps := whole(name, value))
                 if steps < 1:
                     raise HimatchError(f"{name} is a number of steps, 1 or more, got {steps}")
+        if self.within not in get_args(Within):
+            raise HimatchError(f"within is {' or '.join(get_args(Within))}, got {self.within!r}")
+        if self.within == "pool" and (self.stretches, self.replan) != (None, None):
+            what = "stretches" if self.stretches is not None else "replan"
+            raise HimatchError(f"{what} is for plans within an episode; in a pool each follows one conditioning")
 
     def check(self, conditioning: str, statistic: Statistic) -> None:
         """Refuse what would have no effect."""
         if self == EPISODES:
+            return
+        if self.within == "pool":
+            if conditioning not in ("planned", "rehearsed"):
+                raise HimatchError(f"a pool is for planned and rehearsed conditioning, not for {conditioning}")
             return
         if conditioning != "planned":
             what = "stretches" if self.stretches is not None else "replan"
@@ -63,11 +77,40 @@ class Plans:
             parts.append(f"stretches of {self.stretches}")
         if self.replan is not None:
             parts.append(f"again every {self.replan}")
+        if self.within == "pool":
+            parts.append("pooled")
         return f"{conditioning} ({', '.join(parts)})" if parts else conditioning
 
 
 EPISODES = Plans()
 """Whole episodes, once: what ``planned`` is unless something else is asked for."""
+
+
+def nearest_shares(target: Target, reference: EpisodeReference, entries: Sequence[str], steps: int) -> Shares:
+    """How episodes share a target out, each under one entry: by the nearest mixture of what lasted, if anything did.
+
+    ``entries`` name the episodes of the reference; several may have one name.
+    """
+    if target.in_time:
+        raise TargetError(f"{target.name} says what comes when in an episode, and cannot be shared out among several")
+    lasting = np.flatnonzero(reference.lengths >= LASTING * steps)
+    if 0 < len(lasting) < len(reference.lengths):
+        reference = EpisodeReference.of_rows(reference.frame, [reference.episode(i) for i in lasting.tolist()])
+        entries = [entries[i] for i in lasting.tolist()]
+    parts: dict[str, float] = {}
+    for number, weight in reference.mixture(target).weights.items():
+        parts[entries[number]] = parts.get(entries[number], 0.0) + weight
+    kept = {entry: part for entry, part in parts.items() if part >= LEAST} or parts
+    whole, order = sum(kept.values()), sorted(kept, key=lambda entry: -kept[entry])
+    programs = tuple((ProgramPart(entry, steps),) for entry in order)
+    return Shares(programs, tuple(kept[entry] / whole for entry in order))
+
+
+def shared_plan(target: Target, reference: EpisodeReference) -> Shares:
+    """The same of training episodes."""
+    entries = [episode_entry(number) for number in range(len(reference.lengths))]
+    steps = min(len(target.values(reference.frame)), reference.frame.horizon)
+    return nearest_shares(target, reference, entries, steps)
 
 
 class Mixer:

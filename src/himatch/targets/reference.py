@@ -107,7 +107,7 @@ class EpisodeReference:
         self.histograms /= np.asarray(lengths)[:, None, None]
 
     @classmethod
-    def of_rows(cls, frame: Frame, episodes: Sequence[Array]) -> EpisodeReference:
+    def of_rows(cls, frame: Frame, episodes: Sequence[Array] | NDArray[np.float32]) -> EpisodeReference:
         """Episodes by their feature values alone, ``(T, d)`` each; at least one."""
         return cls(
             frame,

@@ -9,12 +9,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from himatch.divergences import wasserstein_bins
 from himatch.errors import TargetError
 from himatch.targets.reference import FOLLOWED, EpisodeReference
-from himatch.types import Array
 
 
 def far_apart(reference: EpisodeReference, count: int) -> list[int]:
@@ -34,7 +32,7 @@ def far_apart(reference: EpisodeReference, count: int) -> list[int]:
 def some_episodes(reference: EpisodeReference, count: int) -> tuple[EpisodeReference, tuple[int, ...]]:
     """At most so many episodes, far apart, and their numbers."""
     chosen = far_apart(reference, count)
-    return _reference(reference, [reference.episode(number) for number in chosen]), tuple(chosen)
+    return EpisodeReference.of_rows(reference.frame, [reference.episode(number) for number in chosen]), tuple(chosen)
 
 
 @lru_cache(maxsize=4)
@@ -56,16 +54,5 @@ def some_stretches(
     ends = np.cumsum(lengths)
     starts = np.array([ends[episode] - lengths[episode] + first for episode, first in places])
     rows = reference.values[starts[:, None] + np.arange(steps)]
-    chosen = far_apart(_reference(reference, rows), count)
-    return _reference(reference, rows[chosen]), tuple(places[number] for number in chosen)
-
-
-def _reference(whole: EpisodeReference, parts: list[Array] | NDArray[np.float32]) -> EpisodeReference:
-    """Parts of episodes in the place of episodes."""
-    return EpisodeReference(
-        whole.frame,
-        np.concatenate(parts),
-        np.array([len(rows) for rows in parts], dtype=np.int64),
-        np.array([rows.sum(axis=0, dtype=np.float64) for rows in parts]),
-        np.array([rows[-1] for rows in parts], dtype=np.float64),
-    )
+    chosen = far_apart(EpisodeReference.of_rows(reference.frame, rows), count)
+    return EpisodeReference.of_rows(reference.frame, rows[chosen]), tuple(places[number] for number in chosen)
