@@ -102,8 +102,22 @@ def _score(rng: np.random.Generator, task: str, feature: str, place: Place, seed
         reference=0.01 * centre,
         shift=place.more.get("shift"),
         ordering=place.more.get("ordering"),
+        **(_as_measured_now(w1, centre) if place.more.get("exact") else {}),
         histograms=_histograms(feature, centre, place, w1),
     )
+
+
+def _as_measured_now(w1: Sequence[float], centre: float) -> dict[str, Any]:
+    """What results from before it was measured lack."""
+    exact = [1.1 * w for w in w1]
+    within = [1.2 * w for w in w1]
+    return {
+        "exact": exact,
+        "played": [0.9] * len(w1),
+        "spread": [centre],
+        "within_episode": within,
+        "exact_reference": 0.02 * centre,
+    }
 
 
 def _histograms(feature: str, centre: float, place: Place, w1: Sequence[float]) -> dict[str, Any]:
@@ -150,6 +164,17 @@ def shifted() -> list[Place]:
     return [Place(f"{name} {s:+d}", group, {"shift": float(s)}) for name, group, _ in held_out() for s in range(-3, 4)]
 
 
+def unseen() -> list[Place]:
+    """Targets of himatch's own suite, three of each kind."""
+    texts = {
+        "uniform": "uniform(1,2)",
+        "three modes": "0.3*normal(1,0.1)+0.3*normal(2,0.1)+0.4*normal(3,0.1)",
+        "narrow": "normal(2,0.1)",
+        "in order": "normal(1,0.1) for 500 then normal(2,0.1)",
+    }
+    return [Place(f"{text}{' ' * i}", kind, {"exact": True}) for kind, text in texts.items() for i in range(3)]
+
+
 def every_suite(
     tasks: Sequence[str] = ("halfcheetah", "hopper"),
     methods: Sequence[str] = ("Categorical DT", "DT", "BC (no-context)"),
@@ -172,6 +197,10 @@ def every_suite(
         results.append(
             job("synthetic", task, methods[0], "x_velocity", synthetic(), conditioning="planned", quality=0.05)
         )
+        results += [
+            job("unseen", task, methods[0], "x_velocity", unseen(), conditioning=how)
+            for how in ("nominal", "rehearsed")
+        ]
         for method in ("BDT (m=16, N=20)", "BDT (m=16, N=20, public)", "DT-AE (joint, m=16)", "DT-E2E (m=4)"):
             results += [job("imitation", task, method, feature, held_out()) for feature in ("x_velocity", "reward")]
         groups = [Place(g, g, {}) for g in ("best", "middle", "worst", "all")]

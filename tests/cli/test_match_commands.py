@@ -50,6 +50,12 @@ def test_plans_over_stretches_made_again(trained: Path, run: Run, tmp_path: Path
     assert json.loads((trained / "run" / name).read_text())["conditioning"] == "planned (stretches of 5, again every 4)"
 
 
+def test_the_order_of_targets_has_a_line_of_its_own(trained: Path, run: Run) -> None:
+    for target, in_order in (("normal(1,0.3) for 5 then normal(2,0.3)", True), ("normal(2,0.3)", False)):
+        _, out, _ = run("match", trained / "run", "--target", target, "--episodes", 1)
+        assert ("\nW1 in order " in out) == in_order
+
+
 def test_a_held_out_episode_and_another_feature(trained: Path, run: Run) -> None:
     for target in ("heldout(3)", "shift(heldout(3), -1)", "patch(heldout(0), heldout(5), 20)"):
         assert run("match", trained / "run", "--target", target, "--episodes", 1)[0] == 0

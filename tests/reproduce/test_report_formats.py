@@ -156,7 +156,7 @@ def test_cells_survive_csv(written: Written) -> None:
     rows = list(csv.DictReader((written.folder / "tables.csv").read_text().splitlines()))
     every = [each for table in written.tables for each in (table, *table.smaller.values())]
     assert len(rows) == sum(len(table.rows) * len(table.columns) for table in every)
-    assert {row["measure"] for row in rows} == {"w1", "return", "slope"}
+    assert {row["measure"] for row in rows} == {"w1", "exact", "return", "slope"}
     lines = iter(rows)
     for table in every:
         for row in table.rows:
@@ -218,6 +218,8 @@ def test_markdown(written: Written) -> None:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
     assert "**" in text
     assert "## Not run" in markdown(gather([], {}, "x"))
+    assert "Table `xvel_match_main` of the paper. " in text
+    assert "Table `unseen` of himatch's own. " in text
 
 
 def test_results_without_histograms_still_make_a_report(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from himatch.errors import HimatchWarning
 from himatch.reproduce.report import ResultTable, build_tables
 from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.captions import data_hash
+from himatch.reproduce.report.orderings import judge_orderings
 from himatch.reproduce.results import JobResult
 
 
@@ -73,8 +74,9 @@ def test_one_seed_has_no_interval_in_any_cell() -> None:
         assert wording.middle(cell, table)
 
 
-def test_every_table_of_the_paper_is_made(tables: dict[str, ResultTable]) -> None:
-    assert len(tables) == 12
+def test_every_table_is_made(tables: dict[str, ResultTable]) -> None:
+    """Twelve of the paper's, and one of himatch's own."""
+    assert len(tables) == 13
     assert all(len(row.cells) == len(table.columns) for table in tables.values() for row in table.rows)
 
 
@@ -369,3 +371,36 @@ def test_a_table_says_how_much_was_played_where_that_was_measured() -> None:
     assert (
         wording.played(cell_of(table, "DT", "walker2d/total")) == wording.played(cell_of(table, "DT", "average")) == ""
     )
+
+
+def test_a_table_that_the_paper_does_not_have(tables: dict[str, ResultTable], results: list[JobResult]) -> None:
+    """Exact distances and the exact mixture; nothing of the paper's; what was played and W1 within episodes beside."""
+    table = tables["unseen"]
+    assert [row.name for row in table.rows] == ["Categorical DT", "Categorical DT, rehearsed", "Episode mixture"]
+    kinds = ("uniform", "three modes", "narrow", "in order", "total")
+    assert [column.key for column in table.columns[:5]] == [f"halfcheetah/{kind}" for kind in kinds]
+    assert table.columns[-1].key == "average"
+    assert all(cell.paper is None for row in table.rows for cell in row.cells)
+    targets = one(results, "unseen", "hopper", "Categorical DT").targets
+    cell, own = cell_of(table, "Categorical DT", "hopper/narrow"), [t for t in targets if t.group == "narrow"]
+    assert cell.ours is not None
+    assert cell.ours.mean == pytest.approx(np.mean([t.exact for t in own]))
+    assert cell.within_episode == pytest.approx(np.mean([t.within_episode for t in own]))
+    assert cell.charged == pytest.approx(0.9 * cell.ours.mean + 0.1 * 2.5)
+    assert table.reference is not None
+    assert cell_of(table, "Episode mixture", "hopper/total").ours.mean == pytest.approx(0.02 * 2.5)  # type: ignore[union-attr]
+    labels = [line.label for line in wording.lines(table.methods[0], table)]
+    assert labels == ["Categorical DT", "interquartile mean", "played", "within an episode"]
+    assert "paper's figures" not in table.caption
+    assert table.caption.startswith("Exact Wasserstein-1 distance")
+    assert "unseen" not in {orderings.table.label for orderings in judge_orderings(list(tables.values()))}
+
+
+def test_a_table_of_drawn_targets_names_their_seed(results: list[JobResult]) -> None:
+    own = [
+        replace(result, provenance={**result.provenance, "target_seed": 7})
+        for result in results
+        if result.suite == "unseen"
+    ]
+    (table,) = build_tables(own)
+    assert "They are those of seed 7." in table.caption

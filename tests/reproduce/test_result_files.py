@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from report_results import Place, every_suite, held_out, job
+from report_results import Place, every_suite, held_out, job, unseen
 
 from himatch.errors import HimatchError
 from himatch.reproduce import SUITES
@@ -56,6 +56,28 @@ def test_a_target_is_a_line_and_bins_are_written_once(results: list[JobResult], 
     assert "1000.0" not in text
     assert "null" not in text
     assert len(text) < 0.4 * len(json.dumps(asdict(result), indent=1))
+
+
+def test_what_older_files_lack_is_empty(tmp_path: Path) -> None:
+    """W1 within episodes; W1 in order is written where several targets follow one another only."""
+    result = job("unseen", "hopper", "Categorical DT", "x_velocity", unseen())
+    result.targets[-1] = replace(result.targets[-1], in_order=[0.5, 0.25])
+    path = write_result(tmp_path, result)
+    content = json.loads(path.read_text())
+    assert [target.get("in_order") for target in content["targets"]] == [None] * 11 + [[0.5, 0.25]]
+    assert path.read_text().count('"in_order"') == 1
+    again = read_result(path)
+    for ours, theirs in zip(again.targets, result.targets, strict=True):
+        assert ours.within_episode == pytest.approx(theirs.within_episode, abs=5e-7)
+        assert ours.in_order == theirs.in_order
+    rows = list(csv.DictReader(targets_csv([again]).splitlines()))
+    assert [row["w1_in_order"] for row in rows] == [""] * 22 + ["0.5", "0.25"]
+    assert all(float(row["within_episode"]) == pytest.approx(1.2 * float(row["w1"]), abs=1e-5) for row in rows)
+    for target in content["targets"]:
+        for name in ("within_episode", "exact_reference", "in_order"):
+            target.pop(name, None)
+    path.write_text(json.dumps(content))
+    assert all((target.within_episode, target.in_order) == ([], None) for target in read_result(path).targets)
 
 
 def test_targets_on_bins_of_their_own_keep_them(tmp_path: Path) -> None:

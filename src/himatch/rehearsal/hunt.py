@@ -29,6 +29,7 @@ ADOPTED = 3  # candidates of other searches that enter, at most, in a round
 FINALISTS = 3
 PAYS = 0.02  # of the best score: a search ends when two rounds bring less
 NEAREST = 6  # entries that a search begins with
+STRETCH = 0.05  # of the horizon: logged stretches that a search begins with
 QUANTILES = 100  # that an episode is known by to other searches
 
 
@@ -72,7 +73,8 @@ class Hunt:
         self.own = self._own()
         started = repertoire.started(seed)
         self._fitter = self._make_fitter([started[i] for i in order])
-        first = [*starts, *self.own, *self._mixtures(repertoire, seed), *self._nearest(repertoire.entries, started)]
+        mixtures = [*self._mixtures(repertoire, seed), *self._stretched()]
+        first = [*starts, *self.own, *mixtures, *self._nearest(repertoire.entries, started)]
         self.pool = [Trial(program) for program in dict.fromkeys(first)][:candidates]
         self._fill(first)
         self._best: list[float] = []
@@ -111,6 +113,14 @@ class Hunt:
         parts = scheduled(self.target, reference, self.judge.steps)
         program = tidied(tuple(ProgramPart(named[part.entry], part.steps) for part in parts), self.judge.steps)
         return [program] if self.target.in_time else [program, program[::-1]]
+
+    def _stretched(self) -> list[Program]:
+        """The nearest mixture of logged stretches."""
+        run, steps = self.arena.run, round(STRETCH * self.arena.reference.frame.horizon)
+        plans, usable = Plans(max(1, steps)), objection("planned", run.statistic, self.arena.agent.method) is None
+        if not usable or not self._mixable or not plans.fit(self.arena.reference, run.statistic):
+            return []
+        return [tidied(Mixer(self.arena.reference, plans.stretches).program(self.target), self.judge.steps)]
 
     def _nearest(self, entries: Sequence[str], started: Sequence[Sequence[Array]]) -> list[Program]:
         """The entries that by themselves come nearest."""

@@ -35,7 +35,7 @@ class Contents:
 
     @property
     def not_run(self) -> list[tuple[Suite, TableLayout]]:
-        """Tables of the paper without any result."""
+        """Tables without any result."""
         shown = {table.label for table in self.tables}
         return [TABLES[label] for label in TABLES if label not in shown]
 

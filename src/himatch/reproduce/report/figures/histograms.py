@@ -115,6 +115,7 @@ def short_name(name: str) -> str:
     # An episode's place in its group, not a part of the group's name; after "for" it is a number of steps.
     name = re.sub(r"(?<=\w)(?<!for) (\d+)\b", r" #\1", name)
     name = re.sub(r"normal\(([^,()]+),\s*([^,()]+)\)", r"N(\1, \2)", name).replace("0.5*", "½ ")
+    name = re.sub(r"uniform\(([^,()]+),\s*([^,()]+)\)", r"U(\1, \2)", name)
     return re.sub(r"\s*\+\s*", "\n+ ", name).replace(" then ", "\nthen ")
 
 
