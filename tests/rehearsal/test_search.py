@@ -33,7 +33,7 @@ class Biased(Arena):
         if entry in (TARGET, REMAINING):
             return self.nominal if entry == TARGET else self.remaining
         if entry.startswith("episode"):
-            return float(entry[8:-1]) / 2
+            return float(entry[8:].split(")")[0]) / 2  # of a stretch, its episode's
         return float(entry[len("shuffled(normal(") :].split(",")[0]) + 1.0
 
     def play(

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from himatch._runtime.shapes import Array64
+from himatch.errors import TargetError
 from himatch.rehearsal.arena import Arena, Judge
 from himatch.rehearsal.mutations import Choices, tidied, varied
 from himatch.rehearsal.refit import Fitter
 from himatch.rehearsal.repertoire import Repertoire
 from himatch.rollout.conditioners import objection
+from himatch.rollout.plans import Mixer, Plans
 from himatch.rollout.programs import REMAINING, TARGET, Program, ProgramPart, episode_entry, scheduled
 from himatch.targets import Target
 from himatch.types import Array
@@ -115,12 +117,16 @@ class Hunt:
         return [program] if self.target.in_time else [program, program[::-1]]
 
     def _stretched(self) -> list[Program]:
-        """The nearest mixture of logged stretches."""
-        run, steps = self.arena.run, round(STRETCH * self.arena.reference.frame.horizon)
-        plans, usable = Plans(max(1, steps)), objection("planned", run.statistic, self.arena.agent.method) is None
-        if not usable or not self._mixable or not plans.fit(self.arena.reference, run.statistic):
+        """The nearest mixture of logged stretches, where the policy can be conditioned on these."""
+        run, reference = self.arena.run, self.arena.reference
+        if not self._mixable or objection("planned", run.statistic, self.arena.agent.method) is not None:
             return []
-        return [tidied(Mixer(self.arena.reference, plans.stretches).program(self.target), self.judge.steps)]
+        plans = Plans(max(1, round(STRETCH * reference.frame.horizon)))
+        try:
+            plans.check("planned", run.statistic)
+            return [tidied(Mixer(reference, plans.stretches).program(self.target), self.judge.steps)]
+        except TargetError:  # episodes are shorter than that, or z is counts
+            return []
 
     def _nearest(self, entries: Sequence[str], started: Sequence[Sequence[Array]]) -> list[Program]:
         """The entries that by themselves come nearest."""
