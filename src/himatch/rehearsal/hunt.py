@@ -54,49 +54,69 @@ class Trial:
         return not any(part.entry in (TARGET, REMAINING) for part in self.program)
 
 
+@dataclass(frozen=True)
+class Logged:
+    """What other conditionings do for a target, and what logged stretches say of it: the same for every seed."""
+
+    own: tuple[Program, ...]
+    """``nominal`` and ``planned``, which are never forgotten."""
+    stretched: tuple[Program, ...]
+
+    @classmethod
+    def of(cls, arena: Arena, judge: Judge) -> Logged:
+        """Plans are laid out over training episodes, where the policy can be conditioned on these."""
+        run, reference, target, steps = arena.run, arena.reference, judge.target, judge.steps
+        nominal: Program = (ProgramPart(TARGET, steps),)
+        if not _mixable(arena, target) or objection("planned", run.statistic, arena.agent.method) is not None:
+            return cls((nominal,), ())
+        planned = tidied(scheduled(target, reference, steps), steps)
+        plans = Plans(max(1, round(STRETCH * reference.frame.horizon)))
+        try:
+            plans.check("planned", run.statistic)
+            stretched = tidied(Mixer(reference, plans.stretches).program(target), steps)
+        except TargetError:  # episodes are shorter than that, or z is counts
+            return cls((nominal, planned), ())
+        return cls((nominal, planned), (stretched,))
+
+
+def _mixable(arena: Arena, target: Target) -> bool:
+    return target.matches == "distribution" and len(arena.reference.lengths) > 0
+
+
 class Hunt:
     """The search for one target and seed, with so many candidates a round."""
 
     def __init__(
         self,
         arena: Arena,
-        target: Target,
         judge: Judge,
+        logged: Logged,
         repertoire: Repertoire,
         seed: int,
         candidates: int,
         starts: Sequence[Program] = (),
     ) -> None:
-        self.arena, self.target, self.judge, self.candidates = arena, target, judge, candidates
+        self.arena, self.target, self.judge, self.candidates = arena, judge.target, judge, candidates
         self._rng = np.random.default_rng((seed, judge.steps))
         speed, stays = repertoire.speed(seed), repertoire.stays(seed)
         order = np.argsort(speed, kind="stable")
         self._choices = Choices(tuple(repertoire.entries[i] for i in order), 0.05 + stays[order])
-        self.own = self._own()
+        self.own = logged.own
         started = repertoire.started(seed)
         self._fitter = self._make_fitter([started[i] for i in order])
-        mixtures = [*self._mixtures(repertoire, seed), *self._stretched()]
+        mixtures = [*self._mixtures(repertoire, seed), *logged.stretched]
         first = [*starts, *self.own, *mixtures, *self._nearest(repertoire.entries, started)]
         self.pool = [Trial(program) for program in dict.fromkeys(first)][:candidates]
         self._fill(first)
         self._best: list[float] = []
 
-    def _own(self) -> list[Program]:
-        """What ``nominal`` and ``planned`` would do."""
-        found: list[Program] = [(ProgramPart(TARGET, self.judge.steps),)]
-        if objection("planned", self.arena.run.statistic, self.arena.agent.method) is None and self._mixable:
-            found.append(tidied(scheduled(self.target, self.arena.reference, self.judge.steps), self.judge.steps))
-        return found
-
-    @property
-    def _mixable(self) -> bool:
-        return self.target.matches == "distribution" and len(self.arena.reference.lengths) > 0
-
     @property
     def plain(self) -> bool:
         """Whether the target is one distribution of one feature, whose values can be shared out in any order."""
         frame = self.arena.reference.frame
-        return self._mixable and frame.bins.dimensions == 1 and len(self.target.stretches(frame)) == 1
+        return (
+            _mixable(self.arena, self.target) and frame.bins.dimensions == 1 and len(self.target.stretches(frame)) == 1
+        )
 
     def _make_fitter(self, achieved: Sequence[Sequence[Array]]) -> Fitter | None:
         if not self.plain:
@@ -108,25 +128,13 @@ class Hunt:
 
     def _mixtures(self, repertoire: Repertoire, seed: int) -> list[Program]:
         """The nearest mixture of what was achieved, slow parts first, and the other way round."""
-        if not self._mixable:
+        if not _mixable(self.arena, self.target):
             return []
         reference, entries = repertoire.reference(seed, self.arena.reference.frame)
         named = {episode_entry(i): entry for i, entry in enumerate(entries)}
         parts = scheduled(self.target, reference, self.judge.steps)
         program = tidied(tuple(ProgramPart(named[part.entry], part.steps) for part in parts), self.judge.steps)
         return [program] if self.target.in_time else [program, program[::-1]]
-
-    def _stretched(self) -> list[Program]:
-        """The nearest mixture of logged stretches, where the policy can be conditioned on these."""
-        run, reference = self.arena.run, self.arena.reference
-        if not self._mixable or objection("planned", run.statistic, self.arena.agent.method) is not None:
-            return []
-        plans = Plans(max(1, round(STRETCH * reference.frame.horizon)))
-        try:
-            plans.check("planned", run.statistic)
-            return [tidied(Mixer(reference, plans.stretches).program(self.target), self.judge.steps)]
-        except TargetError:  # episodes are shorter than that, or z is counts
-            return []
 
     def _nearest(self, entries: Sequence[str], started: Sequence[Sequence[Array]]) -> list[Program]:
         """The entries that by themselves come nearest."""

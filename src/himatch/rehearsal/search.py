@@ -16,7 +16,7 @@ import numpy as np
 
 from himatch.errors import TargetError
 from himatch.rehearsal.arena import Arena, Judge, Played
-from himatch.rehearsal.hunt import EPISODES, Hunt, exchange
+from himatch.rehearsal.hunt import EPISODES, Hunt, Logged, exchange
 from himatch.rehearsal.promise import Expected, expectation
 from himatch.rehearsal.repertoire import Repertoire
 from himatch.rollout.conditioners import objection
@@ -27,7 +27,6 @@ CANDIDATES, FEWEST = 24, 12  # of one target, and of each of many, whose searche
 ROUNDS = 6
 FINAL_EPISODES = 8
 CHECKED = 16  # episodes of the winner, from which its promise is made
-LAST_ROUNDS = 1.5  # what the comparison at the end and the check take, in rounds
 FIRST_STARTS = 1_000  # of initial states, after those of the repertoire
 FINAL_STARTS, CHECKED_STARTS = 900_000, 950_000
 
@@ -62,13 +61,13 @@ def search(
     began = time.perf_counter()
     judges = [Judge(target, arena.reference) for target in targets]
     each = max(FEWEST, round(CANDIDATES / len(targets) ** 0.5))
-    hunts = [
-        [
-            Hunt(arena, target, judge, repertoire, k, each, starts[n][k] if starts else ())
-            for k in range(len(arena.agent.seeds))
-        ]
-        for n, (target, judge) in enumerate(zip(targets, judges, strict=True))
-    ]
+    hunts = []
+    for n, judge in enumerate(judges):
+        plans = Logged.of(arena, judge)
+        own = [starts[n][k] if starts else () for k in range(len(arena.agent.seeds))]
+        hunts.append([Hunt(arena, judge, plans, repertoire, k, each, more) for k, more in enumerate(own)])
+    # What the comparison at the end and the check take, in rounds.
+    last = (max(len(row[0].finalists) for row in hunts) * FINAL_EPISODES + CHECKED) / (each * EPISODES)
     horizon = max(judge.steps for judge in judges)
     total, done, rounds = (ROUNDS + 2) * horizon, 0, 0
 
@@ -85,7 +84,7 @@ def search(
             exchange([row[k] for row in hunts])
         rounds, done = turn + 1, (turn + 1) * horizon
         spent = time.perf_counter() - began
-        late = seconds is not None and spent * (1.0 + (1.0 + LAST_ROUNDS) / rounds) > seconds
+        late = seconds is not None and spent * (1.0 + (1.0 + last) / rounds) > seconds
         open_ = [row for row in open_ if not all(hunt.settled for hunt in row)]
         if late or not open_:
             break
