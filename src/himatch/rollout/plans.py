@@ -15,8 +15,7 @@ from himatch._runtime.settings import whole
 from himatch._runtime.shapes import Array64, Float, shaped
 from himatch.errors import HimatchError, TargetError
 from himatch.rollout.programs import Program, ProgramPart, Shares, Within, episode_entry, stretch_entry
-from himatch.statistics.aggregators import Counts
-from himatch.statistics.information import InformationStatistic, Statistic
+from himatch.statistics.information import Statistic
 from himatch.targets import EpisodeReference, Target, some_episodes, some_stretches
 from himatch.targets.distribution import apportion
 from himatch.targets.mixture import nearest_binned_mixture
@@ -63,8 +62,7 @@ class Plans:
         if conditioning != "planned":
             what = "stretches" if self.stretches is not None else "replan"
             raise HimatchError(f"{what} is for planned conditioning, not for {conditioning}")
-        counted = isinstance(statistic, InformationStatistic) and isinstance(statistic.aggregator, Counts)
-        if self.stretches is not None and counted:
+        if self.stretches is not None and statistic.timed:
             raise TargetError(
                 "a stretch is held as a distribution, and this policy is conditioned on counts, which say how much "
                 "time is left; plan with whole episodes"

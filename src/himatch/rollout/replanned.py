@@ -20,7 +20,7 @@ from himatch.types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class Span:
     """One of the targets that follow one another, most often the only one, from step ``start`` to ``stop``."""
 
     rows: Array
@@ -38,13 +38,13 @@ class Question:
     rollout: int
     episode: int
     step: int
-    stage: Stage
+    span: Span
     lacks: Array64
     running: int
 
 
 Answer = tuple[Question, list[int]]
-"""The number of the entry of every step that is left of the stage."""
+"""The number of the entry of every step that is left of the span."""
 
 
 class Replanned(Conditioner):
@@ -72,11 +72,11 @@ class Replanned(Conditioner):
         self.target_of, self._mixer, self._every = target_of, mixer, every
         self._tables = padded([entries.table(entry) for entry in mixer.entries], target_of.device)
         number = {entry: place for place, entry in enumerate(mixer.entries)}
-        found: dict[int, tuple[list[int], list[Stage]]] = {}
+        found: dict[int, tuple[list[int], list[Span]]] = {}
         for target in targets:
             if id(target) not in found:
                 plan = [number[part.entry] for part in mixer.program(target) for _ in range(part.steps)]
-                found[id(target)] = plan, _stages(target, mixer)
+                found[id(target)] = plan, _spans(target, mixer)
         self._plans, self._targets = (list(each) for each in zip(*(found[id(t)] for t in targets), strict=True))
         self._on_host = target_of.cpu().numpy()
         longest = max(len(plan) for plan in self._plans)
@@ -148,21 +148,21 @@ class Replanned(Conditioner):
     def _question(self, seed: int, rollout: int) -> Question | None:
         """What is to be planned for the steps of its present target that are left, where there are any."""
         step, bins = int(self._steps[seed, rollout]), self._mixer.frame.bins
-        stage = next((one for one in self._targets[self._on_host[seed, rollout]] if one.start <= step < one.stop), None)
-        if stage is None:
+        span = next((one for one in self._targets[self._on_host[seed, rollout]] if one.start <= step < one.stop), None)
+        if span is None:
             return None
-        lacks = bins.histogram(stage.rows) * len(stage.rows)
-        seen = self._seen[seed, rollout, stage.start : step]
+        lacks = bins.histogram(span.rows) * len(span.rows)
+        seen = self._seen[seed, rollout, span.start : step]
         for feature in range(bins.dimensions):
             lacks[feature] -= np.bincount(seen[:, feature], minlength=bins.count)
         running = int(self._rows[seed, rollout, step - 1])
-        return Question(seed, rollout, int(self._episodes[seed, rollout]), step, stage, lacks, running)
+        return Question(seed, rollout, int(self._episodes[seed, rollout]), step, span, lacks, running)
 
     def _answer(self, question: Question) -> Answer:
         """Reads nothing that a loop changes."""
-        stage, step = question.stage, question.step
-        rows = stage.rows[step - stage.start :] if stage.in_time else None
-        found = self._mixer.shared_out(question.lacks, stage.stop - step, step, stage.lasts, rows, question.running)
+        span, step = question.span, question.step
+        rows = span.rows[step - span.start :] if span.in_time else None
+        found = self._mixer.shared_out(question.lacks, span.stop - step, step, span.lasts, rows, question.running)
         return question, [entry for entry, steps in found for _ in range(steps)]
 
     def _take_answers(self, asked: Future[list[Answer]]) -> None:
@@ -177,11 +177,11 @@ class Replanned(Conditioner):
                 self._write(question.seed, question.rollout, question.step, plan)
 
 
-def _stages(target: Target, mixer: Mixer) -> list[Stage]:
+def _spans(target: Target, mixer: Mixer) -> list[Span]:
     """The targets that follow one another in it."""
     lasts, start, found = len(target.values(mixer.frame)), 0, []
     for one in target.stretches(mixer.frame):
         rows = one.values(mixer.frame)
-        found.append(Stage(rows, start, start + len(rows), lasts, one.in_time))
+        found.append(Span(rows, start, start + len(rows), lasts, one.in_time))
         start += len(rows)
     return found

@@ -79,6 +79,11 @@ class Statistic:
         return False
 
     @property
+    def timed(self) -> bool:
+        """Whether it says how much time is left, too."""
+        return False
+
+    @property
     def additive(self) -> Additive | None:
         """The aggregator, if its statistic follows from a total."""
         return None
@@ -143,6 +148,11 @@ class InformationStatistic(Statistic):
     def binned(self) -> bool:
         """Whether the aggregator is a histogram, fitted or not."""
         return isinstance(self.aggregator, Histogram)
+
+    @property
+    def timed(self) -> bool:
+        """As the aggregator says."""
+        return bool(getattr(self.aggregator, "timed", False))
 
     @property
     def kind(self) -> str:

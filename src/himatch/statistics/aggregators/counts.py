@@ -23,6 +23,7 @@ class Counts(Histogram):
     """
 
     kind: ClassVar[str] = "counts"
+    timed: ClassVar[bool] = True
     scale: float = 1.0
 
     def __post_init__(self) -> None:
