@@ -46,7 +46,9 @@ def measure(name: str, each: int, seed: int, episodes: int, seconds: float, devi
         some, began = wanted[first : first + TOGETHER], time.perf_counter()
         texts = [text for _, text in some]
         promised = policy.rehearse(texts, seconds=seconds, episodes=episodes, keep=False)
-        results = policy.match_all(texts, episodes=episodes, conditioning="rehearsed")
+        # Other initial states each time, for targets that share theirs are not independent of one another.
+        fresh = {"episodes": episodes, "seed": 10 + first // TOGETHER}
+        results = policy.match_all(texts, conditioning="rehearsed", **fresh)
         for (kind, text), before, result in zip(some, promised, results, strict=True):
             achieved = {"w1": round(result.w1, 4), "played": round(result.played, 4)}
             rows.append({"kind": kind, "target": text, "promised": before.as_json(), "achieved": achieved})

@@ -22,10 +22,9 @@ import numpy as np
 import himatch as hm
 from himatch.divergences import wasserstein_bins, wasserstein_samples
 from himatch.reproduce import read_results
-from himatch.reproduce.measurements import ADDITIONAL_SEED
 from himatch.reproduce.results import JobResult, TargetScore
 from himatch.reproduce.specification import display_name
-from himatch.reproduce.targets import BEHAVIOURS
+from himatch.reproduce.targets import ADDITIONAL_SEED, BEHAVIOURS
 from himatch.tasks import get_task
 
 FEATURES = ("z_velocity", "pitch_rate", "x_velocity")

@@ -142,12 +142,23 @@ def test_pictures_are_small(written: Written) -> None:
     }
 
 
+def test_every_claim_is_written_without_each_target(results: list[JobResult], tmp_path: Path) -> None:
+    written = write_report(results, tmp_path)
+    known = {f.claim: f.robustness for f in written.findings if f.robustness is not None}
+    rows = list(csv.DictReader((tmp_path / "without.csv").read_text().splitlines()))
+    assert known
+    assert {row["claim"] for row in rows} == set(known)
+    for claim, found in known.items():
+        left = [float(row["difference"]) for row in rows if row["claim"] == claim]
+        assert (min(left), max(left)) == pytest.approx((found.low, found.high))
+
+
 def test_the_same_results_give_the_same_bytes(results: list[JobResult], tmp_path: Path) -> None:
     some = [result for result in results if result.suite in ("ant-xy", "data")]
     for folder, order in (("a", some), ("b", some[::-1])):
         write_report(order, tmp_path / folder)
     names = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
-    assert len(names) == 8
+    assert len(names) == 9
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 

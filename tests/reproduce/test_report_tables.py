@@ -231,7 +231,7 @@ def test_captions_name_the_data(tables: dict[str, ResultTable]) -> None:
     assert "2 seeds, 5 rollouts" in caption
     assert "Budget smoke" in caption
     assert "the data differ" in caption
-    assert "agents of its own" in tables["zvel_match_main"].caption
+    assert "back-flips of an agent of its own and D4RL's" in tables["zvel_match_main"].caption
     for name, words in (("hopper_medium_expert-v2.hdf5", "(D4RL file, "), ("mine.npz", "(not made by himatch, ")):
         result = job("xvel", "hopper", "DT", "x_velocity", held_out(), data=name)
         (small,) = build_tables([result])  # as anybody may call a file

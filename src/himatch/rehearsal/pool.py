@@ -23,7 +23,7 @@ from himatch.rollout.programs import TARGET, ProgramPart, Shares
 from himatch.targets import EpisodeReference, Target
 from himatch.types import Array
 
-MIXED, FINAL, CHECKED = 6, 8, 16  # episodes of every program
+MIXED, FINAL, CHECKED = 6, 8, 24  # episodes of every program
 MIXED_STARTS, FINAL_STARTS, CHECKED_STARTS = 1_000, 900_000, 950_000  # of initial states
 
 Progress = Callable[[int, int], None]

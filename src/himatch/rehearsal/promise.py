@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm as normal
+from scipy.stats import t as student
 
 from himatch.rehearsal.arena import Judge
 from himatch.targets.distribution import apportion
@@ -59,8 +61,8 @@ def expectation(
     """What so many rollouts will score, from checked episodes.
 
     Episodes are drawn again and again from those checked. That is as if these were all there are; the interval is
-    widened for their being few, by the factor that a mean of so many draws would have. Where several programs share the
-    rollouts out, program j plays ``parts[k][j]`` of them.
+    widened for their being few, by the factor that a mean of so many draws would have (Student's). Where several
+    programs share the rollouts out, program j plays ``parts[k][j]`` of them.
     """
     rng, counts = np.random.default_rng(SEED), [[episodes]] * len(played)
     if parts is not None:
@@ -87,7 +89,8 @@ def expectation(
     whole = parts is None and episodes >= checked
     middle = float(np.mean([judge.reported(own) for own in usual])) if whole else centre
     low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-    wider = float(np.sqrt((1.0 + episodes / checked) * checked / max(1, checked - 1)))
+    few = float(student.ppf(0.5 + LEVEL / 2, max(1, checked - 1)) / normal.ppf(0.5 + LEVEL / 2))
+    wider = few * float(np.sqrt((1.0 + episodes / checked) * checked / max(1, checked - 1)))
     lasted = float(np.mean([[min(len(phi) / judge.steps, 1.0) for phi in own] for own in usual]))
     found = Expected(
         middle,

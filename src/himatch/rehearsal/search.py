@@ -26,7 +26,7 @@ from himatch.targets import Target
 CANDIDATES, FEWEST = 24, 12  # of one target, and of each of many, whose searches help one another
 ROUNDS = 6
 FINAL_EPISODES = 8
-CHECKED = 16  # episodes of the winner, from which its promise is made
+CHECKED = 24  # episodes of the winner, from which its promise is made
 FIRST_STARTS = 1_000  # of initial states, after those of the repertoire
 FINAL_STARTS, CHECKED_STARTS = 900_000, 950_000
 

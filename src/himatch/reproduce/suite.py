@@ -97,8 +97,8 @@ class TableLayout:
     """Whether histograms go with it; not where another table shows the same ones."""
     without_stumbles: bool = False
     """Whether averages without targets that stumble go with it."""
-    published: bool = True
-    """Whether the paper used a public dataset; else it made its own."""
+    papers_data: str = ""
+    """What the paper's data for it are, where they are not a public dataset."""
     proposed: Specification = _CDT
     """The method that the paper sets against the others."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from himatch.methods import METHODS
 from himatch.reproduce.report.rows import policy_of, row_key
 from himatch.reproduce.results import JobResult
-from himatch.reproduce.specification import display_name, qualified
+from himatch.reproduce.specification import Specification, display_name, qualified
 from himatch.reproduce.suite import Suite, TableLayout
 
 HASH_DIGITS = 8
@@ -67,7 +67,7 @@ def _data(entry: dict[str, Any], role: str = "") -> DataUsed:
 
 def caption_of(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) -> str:
     """What was measured, with how much effort, on which data."""
-    trained = (*_policies(suite, results), *_steps(layout, results), *_weights(results))
+    trained = (*_policies(suite, results), *_steps(layout, results), *_weights(results), *_own_ways(layout, results))
     parts = (_measured(suite, layout), _drawn(results), effort(results), *trained, *_sources(layout, results))
     return " ".join(filter(None, (*parts, _other_feature(suite))))
 
@@ -156,6 +156,25 @@ def _weights(results: Sequence[JobResult]) -> tuple[str, ...]:
     return (f"Weights{whose} are those of the lowest validation loss{said}.",)
 
 
+def _own_ways(layout: TableLayout, results: Sequence[JobResult]) -> tuple[str, ...]:
+    """What rows with the paper's names do otherwise, whatever their policy; tables of ours need not say it."""
+    if not layout.is_papers:
+        return ()
+    known = [result for result in results if result.method is not None and result.seeds]
+    names = {result.method.name for result in known if result.method is not None}
+    said = []
+    if "cdt" in names:
+        said.append("CDT's z is scaled, and in rollouts clipped to the training support; the paper's is not.")
+    if baselines := [name for name in ("meta-bc", "focal") if name in names]:
+        whose = " and ".join(display_name(Specification(name)) for name in baselines)
+        said.append(f"The paper trains {whose} for 100,000 steps a stage.")
+    if "focal" in names:
+        said.append("FOCAL starts as a clone, which the paper's does not.")
+    if any(result.conditioning != "nominal" for result in known):
+        said.append("Conditionings other than nominal are himatch's; a ratio there is to the paper's nominal row.")
+    return tuple(said)
+
+
 def effort(results: Sequence[JobResult]) -> str:
     """Budget, seeds and rollouts in words; rows name their budget where there are several."""
     names = sorted({result.budget for result in results})
@@ -178,8 +197,8 @@ def _sources(layout: TableLayout, results: Sequence[JobResult]) -> tuple[str, ..
     named = f"Data: {'; '.join(map(str, used))}."
     if not layout.is_papers:
         return (named,)
-    if not layout.published:
-        return named, "The paper made its data for this table with agents of its own: the data differ."
+    if layout.papers_data:
+        return named, f"{layout.papers_data} The data differ."
     if all(data.is_papers for data in used):
         return (named,)
     return named, "The paper's figures stand on D4RL's medium-expert-v2 files: the data differ."

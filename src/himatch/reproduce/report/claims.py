@@ -12,18 +12,18 @@ from himatch.reproduce.report.table import ResultTable
 
 READING = (
     "Claims compare mean W₁ (lower is better), averaged over tasks: the numbers of the tables below, with 95 % "
-    "bootstrap intervals over seeds. What decides is the difference of two rows target by target, with a 95 % interval "
-    "for which the same targets are resampled in both rows (shifted ones by episode), and the seeds of each by "
-    "themselves. A claim holds where the order is right and that interval leaves out zero, and within noise where it "
-    "does not; between numbers that share no targets, the paper's figures and the episode mixture among them, where "
-    "intervals overlap. Against several rows, one that was run whole and is not higher is enough for a claim not to "
-    "hold. Two rows are level where their difference, and its interval, is smaller than the part named of the other's "
-    "mean. A trend in m is the largest code less the smallest; it is clear where all sizes are in order and the "
-    "interval leaves out zero. Rollouts follow a shift where the slope of their mean on it is 1; only targets count of "
-    "which at most 1 % lies outside the training range. Returns are in points of D4RL's score. Nothing is said about "
-    "other data. A claim that names no budget is about fast, where that was run, and one that names no policy about "
-    "the paper's, of the budget's size and steps. Codes are himatch's look-ahead ones; the paper's see other states "
-    "(docs/deviations.md)."
+    "bootstrap intervals over seeds. What decides is the difference of two rows target by target, with a 95 % "
+    "interval for which the same targets are resampled in both rows (shifted ones by episode, those of cheetah-vel "
+    "within each velocity), and the seeds of each by themselves. A claim holds where the order is right and that "
+    "interval leaves out zero, and within noise where it does not; between numbers that share no targets, the paper's"
+    " figures and the episode mixture among them, where intervals overlap. Against several rows, one that was run "
+    "whole and is not higher is enough for a claim not to hold. Two rows are level where their difference, and its "
+    "interval, is smaller than the part named of the other's mean. A trend in m is the largest code less the "
+    "smallest; it is clear where all sizes are in order and the interval leaves out zero. Rollouts follow a shift "
+    "where the slope of their mean on it is 1; only targets count of which at most 1 % lies outside the training "
+    "range. Returns are in points of D4RL's score. Nothing is said about other data. A claim that names no budget is "
+    "about fast, where that was run, and one that names no policy about the paper's, of the budget's size and steps. "
+    "Codes are himatch's look-ahead ones; the paper's see other states (docs/deviations.md)."
 )
 
 CLAIMS: tuple[Judged, ...] = (*PAPERS, *OWN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,7 +16,7 @@ READING = (
     "target that moves it most, and whether the direction of the verdict is another without one of them. Against "
     "several methods the range is that of the one shown above, the direction that of all. Shifted targets are left out "
     "by episode, with all their shifts. On the right the two averages without the medium targets that stumble, where "
-    "there are such. Verdicts are from all targets."
+    "there are such. Verdicts are from all targets. `without.csv` has the difference without each."
 )
 MOST_NAMES = 3
 HEADS = ("Claim", "Difference", "Without one target", "Moved most by", "Direction", "Without stumbling")
@@ -34,6 +34,8 @@ class Robustness:
     """Those without which the direction is another."""
     steady: tuple[float, float] | None = None
     """Our average and the other's without targets that stumble; nothing where there are none."""
+    each: Mapping[str, float] = field(default_factory=dict)
+    """The difference without each target, by its name."""
 
     @property
     def span(self) -> str:
@@ -71,7 +73,7 @@ def robustness(
     every = [(each.difference.mean, each.without_each) for each in rivals or (paired,)]
     was_right = all(right(mean) for mean, _ in every)
     turning = tuple(name for name in rest if all(right(without[name]) for _, without in every) != was_right)
-    return Robustness(min(rest.values()), max(rest.values()), mover, turning, steady_means)
+    return Robustness(min(rest.values()), max(rest.values()), mover, turning, steady_means, rest)
 
 
 def steady_averages(

@@ -9,6 +9,7 @@ from dataclasses import astuple, fields
 from itertools import islice, zip_longest
 
 from himatch.divergences import Summary
+from himatch.reproduce.report.findings import Finding
 from himatch.reproduce.report.rows import policy_of
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult, charged_scores
@@ -25,11 +26,18 @@ TARGETS = (
     *("w1", "energy", "return", "length", "w1_exact", "played", "w1_charged", "within_episode", "w1_in_order"),
     *("target_return", "reference", "outside"),
 )
+WITHOUT = ("source", "claim", "without", "difference")
 
 
 def cells_csv(tables: Sequence[ResultTable]) -> str:
     """One line for each cell of each table; missing numbers are empty."""
     return _csv(CELLS, (line for table in tables for line in _cells(table)))
+
+
+def without_csv(findings: Sequence[Finding]) -> str:
+    """One line for each claim and target: the difference without it."""
+    known = [(found, found.robustness) for found in findings if found.robustness is not None]
+    return _csv(WITHOUT, ((f.source, f.claim, target, left) for f, r in known for target, left in r.each.items()))
 
 
 def targets_csv(results: Sequence[JobResult]) -> str:

@@ -186,7 +186,7 @@ def _given(table: ResultTable, cell: Cell, against: str) -> tuple[str, Summary |
     if against == "paper" and not cell.comparable:
         return "the paper, of another feature,", None
     if against == "paper":
-        same = table.layout.published and all(data.is_papers for data in data_used(table.results))
+        same = not table.layout.papers_data and all(data.is_papers for data in data_used(table.results))
         name = "the paper" if same else "the paper, on other data"
         return name, None if cell.paper is None else Summary(cell.paper.mean)
     return MIXTURE, cell.reference

@@ -12,7 +12,7 @@ from himatch.reproduce.report.findings import Finding
 from himatch.reproduce.report.latex import latex
 from himatch.reproduce.report.markdown import markdown
 from himatch.reproduce.report.page import page
-from himatch.reproduce.report.spreadsheet import cells_csv, targets_csv
+from himatch.reproduce.report.spreadsheet import cells_csv, targets_csv, without_csv
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult
 
@@ -37,7 +37,7 @@ class Written:
 def write_report(
     results: Sequence[JobResult], folder: str | Path, failures: Mapping[str, str] | None = None, *, title: str = TITLE
 ) -> Written:
-    """Write ``report.html``, ``report.md``, ``tables.tex``, ``tables.csv``, ``targets.csv`` and ``figures/*.png``.
+    """Write ``report.html``, ``report.md``, ``tables.tex``, ``tables.csv`` and other tables, and ``figures/*.png``.
 
     ``failures`` are jobs that left no result, with the reason in one line.
     """
@@ -47,6 +47,7 @@ def write_report(
         "report.md": markdown(contents),
         "tables.tex": latex(contents.tables),
         "tables.csv": cells_csv(contents.tables),
+        "without.csv": without_csv(contents.findings),
         "targets.csv": targets_csv(contents.results),
     }
     files = [_write(folder / name, text.encode()) for name, text in texts.items()]
