@@ -1,10 +1,12 @@
 """Do promises hold? Many targets that no episode shows, each rehearsed briefly, promised, and then played.
 
     python benchmarks/promises.py halfcheetah-cdt hopper-cdt walker2d-cdt --each 50 --out benchmarks/promises
+    python benchmarks/promises.py halfcheetah-cdt hopper-cdt walker2d-cdt --each 50 --conditioning planned
 
 A promise is a W1 with a 90 % interval and the time played. What counts is how often what is then played lies in the
 interval, and how wide that is; how near the programs come to their targets does not, so that a short search will do.
 Targets are those of the suite `unseen` (`--each` of every kind). What is done is kept, and the same command goes on.
+`planned` is promised by logged episodes alone, without a simulator, and then played in one.
 """
 
 from __future__ import annotations
@@ -13,19 +15,24 @@ import argparse
 import json
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 import himatch as hm
 from himatch._runtime.tensors import versions
+from himatch.rehearsal import Expected
 from himatch.reproduce.unseen import drawn
 
 TOGETHER = 16
+Promised = Literal["rehearsed", "planned"]
 
 
-def measure(name: str, each: int, seed: int, episodes: int, seconds: float, device: str, out: Path) -> None:
+def measure(
+    name: str, each: int, seed: int, episodes: int, seconds: float, conditioning: Promised, device: str, out: Path
+) -> None:
     policy = hm.load(name, device=device)
     wanted = drawn(policy.reference().values, policy.task, each, seed)
     facts: dict[str, Any] = {
@@ -33,23 +40,29 @@ def measure(name: str, each: int, seed: int, episodes: int, seconds: float, devi
         "seed": seed,
         "each": each,
         "episodes": episodes,
-        "seconds": seconds,
+        **({"seconds": seconds} if conditioning == "rehearsed" else {"conditioning": conditioning}),
         "temperature": policy.temperature,
         "data": policy.description["data"]["hash"],
         "device": device,
         "versions": versions(),
     }
-    path = out / f"{Path(name).name}-{seed}.json"
+    kind = "" if conditioning == "rehearsed" else f"{conditioning}-"
+    path = out / f"{kind}{Path(name).name}-{seed}.json"
     known = json.loads(path.read_text()) if path.is_file() else {}
     rows = known.get("targets", []) if {key: known.get(key) for key in facts} == facts else []
     for first in range(len(rows), len(wanted), TOGETHER):
         some, began = wanted[first : first + TOGETHER], time.perf_counter()
         texts = [text for _, text in some]
-        promised = policy.rehearse(texts, seconds=seconds, episodes=episodes, keep=False)
+        promised: Sequence[Expected | None]
+        if conditioning == "rehearsed":
+            promised = policy.rehearse(texts, seconds=seconds, episodes=episodes, keep=False)
+        else:
+            promised = [policy.expected(text, conditioning=conditioning, episodes=episodes) for text in texts]
         # Other initial states each time, for targets that share theirs are not independent of one another.
         fresh = {"episodes": episodes, "seed": 10 + first // TOGETHER}
-        results = policy.match_all(texts, conditioning="rehearsed", **fresh)
+        results = policy.match_all(texts, conditioning=conditioning, **fresh)
         for (kind, text), before, result in zip(some, promised, results, strict=True):
+            assert before is not None
             achieved = {"w1": round(result.w1, 4), "played": round(result.played, 4)}
             rows.append({"kind": kind, "target": text, "promised": before.as_json(), "achieved": achieved})
         out.mkdir(parents=True, exist_ok=True)
@@ -82,12 +95,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--episodes", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--conditioning", choices=("rehearsed", "planned"), default="rehearsed")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/promises"))
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in given.runs:
-        measure(name, given.each, given.seed, given.episodes, given.seconds, given.device, given.out)
+        measure(
+            name, given.each, given.seed, given.episodes, given.seconds, given.conditioning, given.device, given.out
+        )
 
 
 if __name__ == "__main__":

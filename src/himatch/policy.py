@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,10 @@ from himatch.evaluation import Evaluation, MatchResult, match_targets, named_tar
 from himatch.evaluation.evaluation import grouped
 from himatch.methods import Agent, Method
 from himatch.overview import Overview, overview_of
-from himatch.rehearsal import Arena, Expected, Kept, Repertoire, prepare
+from himatch.rehearsal import Arena, Expected, Kept, Repertoire, from_logs, prepare
 from himatch.rehearsal.repertoire import Bar
 from himatch.rollout import Beyond, Conditioning, Controller, Plans
+from himatch.rollout.conditioners import objection
 from himatch.rollout.environment import Environment
 from himatch.rollout.episodes import logged_episodes
 from himatch.rollout.limits import MARGIN
@@ -309,11 +311,28 @@ class Policy(OfRun):
         self._repertoires[arena.now.environment] = found  # the latest comes last
         return expected
 
-    def expected(self, target: TargetLike, within: Within = "episode") -> Expected | None:
-        """What was promised of a target when it was rehearsed; nothing is simulated, ``None`` where it was not."""
-        now = Arena(self.run, self.agent, self.temperature).now
-        found = self.run.programs.get(self.target(target), self.reference().frame, now, within)
-        return None if found is None else Expected(**found["expected"])
+    def expected(
+        self,
+        target: TargetLike,
+        within: Within = "episode",
+        *,
+        conditioning: Conditioning = "rehearsed",
+        episodes: int = 20,
+    ) -> Expected | None:
+        """What was promised of a target when it was rehearsed; nothing is simulated, ``None`` where it was not.
+
+        Of ``planned`` conditioning, which needs no simulator, it is what so many rollouts will score by what the logged
+        episodes of its plan and those like them did. Other conditionings promise nothing.
+        """
+        wanted, reference = self.target(target), self.reference()
+        if conditioning == "rehearsed":
+            now = Arena(self.run, self.agent, self.temperature).now
+            found = self.run.programs.get(wanted, reference.frame, now, within)
+            return None if found is None else Expected(**found["expected"])
+        planned = conditioning == "planned" and objection(conditioning, self.statistic, self.method) is None
+        if not planned or within == "pool" or wanted.matches != "distribution" or not len(reference.lengths):
+            return None
+        return from_logs(reference, wanted, whole("episodes", episodes))
 
     @property
     def repertoire(self) -> Repertoire | None:
@@ -406,6 +425,7 @@ class Policy(OfRun):
             margin=margin,
             rate=rate,
             plans=Plans(stretches, replan),
+            expect=None if stretches or replan else partial(one.expected, conditioning=conditioning, episodes=1),
         )
 
     def score(self, episodes: Sequence[Trajectory]) -> dict[str, NDArray[np.float64]]:

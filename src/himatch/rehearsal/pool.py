@@ -15,9 +15,10 @@ import numpy as np
 
 from himatch.errors import TargetError
 from himatch.rehearsal.arena import Arena, Judge, Played
-from himatch.rehearsal.promise import Expected, expectation
+from himatch.rehearsal.promise import expectation
 from himatch.rehearsal.repertoire import Repertoire
 from himatch.rollout.conditioners import objection
+from himatch.rollout.expected import Expected
 from himatch.rollout.plans import nearest_shares, shared_plan
 from himatch.rollout.programs import TARGET, ProgramPart, Shares
 from himatch.targets import EpisodeReference, Target

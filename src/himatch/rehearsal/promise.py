@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 from himatch.rehearsal.arena import Judge
+from himatch.rollout.expected import Expected
 from himatch.targets.distribution import apportion
 from himatch.types import Array
 
@@ -18,37 +18,6 @@ LEVEL = 0.9
 NEARER = 0.7  # of the score: a target that is not nearer than that to what is achieved is not worth naming
 DRAWS, FEW_DRAWS = 200, 40  # of one feature, and of several, whose transport takes long
 SEED = 0
-
-
-@dataclass(frozen=True)
-class Expected:
-    """The score and the part of the time that are expected of so many rollouts of every seed, on average over seeds.
-
-    ``score`` is W1 of a distribution, the mean error of a return or goal; from ``low`` to ``high`` it lies with
-    ``LEVEL``.
-    """
-
-    score: float
-    low: float
-    high: float
-    played: float
-    episodes: int
-    checked: int
-    """Episodes of every seed that this comes from."""
-    nearest: str | None = None
-    """The target of the same form that is nearest to what is achieved, where that is much nearer."""
-    nearest_score: float | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """As files have it."""
-        found = asdict(self)
-        return {name: float(f"{x:.6g}") if isinstance(x, float) else x for name, x in found.items()}
-
-    def __str__(self) -> str:
-        text = f"{self.score:.3g} ({self.low:.3g} to {self.high:.3g}), played {self.played:.0%}"
-        if self.nearest is None or self.nearest_score is None:
-            return text
-        return f"{text}; nearest of its form that can be promised: {self.nearest} ({self.nearest_score:.3g})"
 
 
 Checked = Sequence[Sequence[Sequence[Array]]]

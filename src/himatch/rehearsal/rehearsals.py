@@ -13,10 +13,10 @@ from himatch._runtime.tensors import versions
 from himatch.errors import HimatchError
 from himatch.rehearsal.arena import Arena, Judge
 from himatch.rehearsal.pool import share_out
-from himatch.rehearsal.promise import Expected
 from himatch.rehearsal.repertoire import Bar, Progress, Repertoire, read_repertoire, rehearse, write_repertoire
 from himatch.rehearsal.search import check_rehearsable, search
 from himatch.rollout.environment import UNNAMED
+from himatch.rollout.expected import Expected
 from himatch.rollout.programs import REMAINING, Program, Within, read, written
 from himatch.runs.programs import Rehearsal
 from himatch.targets import Target

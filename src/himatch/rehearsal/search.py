@@ -17,9 +17,10 @@ import numpy as np
 from himatch.errors import TargetError
 from himatch.rehearsal.arena import Arena, Judge, Played
 from himatch.rehearsal.hunt import EPISODES, Hunt, Logged, exchange
-from himatch.rehearsal.promise import Expected, expectation
+from himatch.rehearsal.promise import expectation
 from himatch.rehearsal.repertoire import Repertoire
 from himatch.rollout.conditioners import objection
+from himatch.rollout.expected import Expected
 from himatch.rollout.programs import Program
 from himatch.targets import Target
 

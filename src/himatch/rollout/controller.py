@@ -13,6 +13,7 @@ from himatch._runtime.settings import whole
 from himatch.errors import DataError, HimatchError, note
 from himatch.methods import Agent
 from himatch.rollout.conditioners import Conditioning
+from himatch.rollout.expected import Expected
 from himatch.rollout.limits import MARGIN, Beyond, Limits
 from himatch.rollout.observations import Observation, Observations
 from himatch.rollout.pace import Pace
@@ -47,8 +48,12 @@ class Controller:
         margin: float = MARGIN,
         rate: float | None = None,
         plans: Plans = EPISODES,
+        expect: Callable[[Target], Expected | None] | None = None,
     ) -> None:
-        """``agent`` holds one seed; ``parse`` makes a target of whatever a user hands over."""
+        """``agent`` holds one seed; ``parse`` makes a target of whatever a user hands over.
+
+        ``expect`` says what is promised of a target, where anything is.
+        """
         several = several_targets(target)
         batch = len(several) if batch is None and several is not None else batch
         batch = None if batch is None else whole("batch", batch)
@@ -61,7 +66,7 @@ class Controller:
         robots = batch or 1
         self.limits = Limits(run, run.columns, robots, limits, margin)
         self._observations = Observations(run, run.columns, batch, self.limits)
-        self._pace = Pace(run.rate, rate)
+        self._pace, self._expect = Pace(run.rate, rate), expect
         self._planner = Planner(run, agent, parse, conditioning, temperature, plans)
         first = self._planner.prepare(target, np.arange(robots))
         self._planner.note_outside(first.targets)
@@ -130,6 +135,20 @@ class Controller:
     def target(self) -> Target | tuple[Target, ...]:
         """What is matched, for a batch by each robot; :meth:`retarget` changes it."""
         return self._targets[0] if self.batch is None else tuple(self._targets)
+
+    @property
+    def expected(self) -> Expected | tuple[Expected | None, ...] | None:
+        """What is promised of the target, for a batch of each robot's; ``None`` where nothing is.
+
+        Of a rehearsed target what its rehearsal found, of a plan over whole episodes what logged ones say of a single
+        rollout. Found when it is read, not in the loop.
+        """
+        known: dict[int, Expected | None] = {}
+        for target in self._targets:
+            if id(target) not in known:
+                known[id(target)] = None if self._expect is None else self._expect(target)
+        found = tuple(known[id(target)] for target in self._targets)
+        return found[0] if self.batch is None else found
 
     @property
     def step(self) -> int | NDArray[np.int64]:

@@ -58,6 +58,15 @@ def stretch_entry(number: int, first: int, steps: int) -> str:
     return f"{episode_entry(number)}[{first}:{first + steps}]"
 
 
+def place_of(entry: str) -> tuple[int, int | None, int | None]:
+    """The episode that an entry names, and from where to where where it is a stretch of it."""
+    found = _EPISODE.fullmatch(entry)
+    if found is None:
+        raise TargetError(f"{entry} is no training episode")
+    number, first, end = found.groups()
+    return int(number), None if first is None else int(first), None if end is None else int(end)
+
+
 def written(program: Program) -> list[list[str | int]]:
     """A program in built-in types, as files have it."""
     return [[part.entry, part.steps] for part in program]
