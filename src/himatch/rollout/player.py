@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import reduce
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from himatch._runtime.graphs import make_step
+from himatch._runtime.products import wide_products
 from himatch._runtime.shapes import Bool, Float, Int, shaped
 from himatch._runtime.threads import one_thread
 from himatch.methods import Agent
@@ -80,9 +82,14 @@ class Player:
         self.context.reset(rollouts)
         self.conditioner.reset(rollouts)
 
-    def threads(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def threads(self) -> Iterator[None]:
         """For a loop over many steps: cores are left to those who share the last token among them."""
-        return nullcontext() if self._last_token is None else one_thread()
+        if self._last_token is None:
+            yield
+        else:
+            with one_thread(), wide_products():
+                yield
 
     @torch.no_grad()
     @shaped

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from himatch._runtime.flat import FlatParameters, clip_per_model, load_optimizer
 from himatch._runtime.graphs import CompiledPart, Undo, make_step, restore_point
+from himatch._runtime.products import wide_products
 from himatch._runtime.shapes import Float, shaped
 from himatch.methods.base import Agent, Stage
 from himatch.methods.batch import Batch
@@ -84,7 +85,8 @@ class Update:
             self._begin(chunk, first)
             for place in range(first, stop):
                 self.sampler.fetch(place)
-                self._run_step()
+                with wide_products():
+                    self._run_step()
                 self.step += 1
                 if self.device.type == "cpu":
                     yield self._reported[place : place + 1].clone()
