@@ -44,9 +44,10 @@ def note_outside(target: Target, mixture: Mixture | None, reference: EpisodeRefe
             remedy += f", and the nearest mixture of them is {mixture.w1:.3g} away (W1)"
     else:
         what = f"{target.name} lies beyond every training episode"
-        reached = reference.totals if target.matches == "return" else reference.finals
-        numbers = ", ".join(f"{x:.4g}" for x in reached[reference.nearest(target).episode])
-        remedy = f"the nearest achievable is {target.matches}({numbers})"
+        numbers = ", ".join(f"{x:.4g}" for x in reference.seen(target)[reference.nearest(target).episode])
+        steps = len(target.values(reference.frame))
+        within = f", within={steps}" if steps < reference.frame.horizon else ""
+        remedy = f"the nearest achievable is {target.matches}({numbers}{within})"
     note(f"{what}; {remedy}")
 
 
