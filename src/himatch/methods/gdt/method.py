@@ -24,8 +24,9 @@ from torch import Tensor
 
 from himatch.errors import HimatchError
 from himatch.methods.base import Agent, Method, Port, Settings
-from himatch.methods.batch import Dims
+from himatch.methods.batch import BatchSpec, Dims
 from himatch.methods.conditioner import Conditioner
+from himatch.methods.hindsight import Relabelling, check_relabelling, goal_hindsight
 from himatch.methods.normalizers import Normalizers, ZScale, usual_moments
 from himatch.methods.support import fit_support
 from himatch.networks.transformer import ModelConfig, SequencePolicy, initialize
@@ -171,10 +172,24 @@ class GoalDT(SequenceMethod):
     matches: ClassVar[Literal["goal"]] = "goal"
     feature: str = "state"
     """Feature to match: state, x_velocity, obs[3], ...; several joined with commas."""
+    relabel: Relabelling = "final"
+    """Which step is the goal: the last, any later one, one a geometric number of steps ahead, or one of any episode."""
+    relabel_gamma: float = 0.99
+    """Of geometric relabelling: goals are 1 / (1 - gamma) steps ahead on average."""
+    steps_left: bool = False
+    """Whether the policy is given the steps until the goal, too."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_relabelling(self.relabel, self.relabel_gamma)
 
     def statistic(self, task: Task) -> InformationStatistic:
         """The final value."""
-        return goal_based(task, self.feature)
+        return goal_based(task, self.feature, timed=self.steps_left)
+
+    def batch_spec(self, context: int, action: int) -> BatchSpec:
+        """Windows of N steps, relabelled unless the goal is the last value."""
+        return BatchSpec(context, hindsight=goal_hindsight(self.relabel, self.relabel_gamma, timed=self.steps_left))
 
 
 class SequenceAgent(Agent):
