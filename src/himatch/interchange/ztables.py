@@ -25,7 +25,8 @@ from himatch.rollout.programs import REMAINING
 from himatch.targets import Target, TargetLike
 from himatch.types import Trajectory
 
-SUBTRACTED = ("counts", "final", "histogram", "moments", "sum")  # himatch.deployed computes what remains of them
+SUBTRACTED = ("counts", "final", "histogram", "moments", "sum", "timed_sum")
+"""Statistics of which ``himatch.deployed`` computes what remains."""
 
 Tables = dict[str, NDArray[Any]]
 

@@ -90,6 +90,9 @@ class BC(SequenceMethod):
     """Behavioural cloning: the sequence policy without conditioning."""
 
     name: ClassVar[str] = "bc"
+    system: ClassVar[str] = "behavioural cloning, the control of all others"
+    conditioned_on: ClassVar[str] = "nothing"
+    suits: ClassVar[str] = "any, to be compared with"
 
     def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
         """Sequence policies without z."""
@@ -105,6 +108,9 @@ class DT(SequenceMethod):
     """Decision Transformer: conditioned on the sum of the feature to the end of the episode."""
 
     name: ClassVar[str] = "dt"
+    system: ClassVar[str] = "Decision Transformer (Chen et al. 2021)"
+    conditioned_on: ClassVar[str] = "the sum of the feature over the rest"
+    suits: ClassVar[str] = "return(R), return(R, within=N)"
     matches: ClassVar[Literal["return"]] = "return"
     feature: str = "reward"
     """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
@@ -123,6 +129,8 @@ class CDT(SequenceMethod):
     """Categorical Decision Transformer: conditioned on the distribution of the feature over the rest of the episode."""
 
     name: ClassVar[str] = "cdt"
+    system: ClassVar[str] = "Categorical DT (Furuta et al. 2022)"
+    conditioned_on: ClassVar[str] = "the distribution of the feature over the rest"
     scaling: ClassVar[Scaling] = "histogram"
     feature: str = "reward"
     """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
@@ -150,6 +158,8 @@ class MomentsDT(SequenceMethod):
     """Decision Transformer conditioned on the first moments of the feature over the rest of the episode."""
 
     name: ClassVar[str] = "moments"
+    system: ClassVar[str] = "DT with moments (Furuta et al. 2022)"
+    conditioned_on: ClassVar[str] = "mean, deviation and higher moments of the feature over the rest"
     scaling: ClassVar[Scaling] = "standard"
     feature: str = "reward"
     """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
@@ -168,6 +178,9 @@ class GoalDT(SequenceMethod):
     """Decision Transformer conditioned on the value of the feature at the end of the episode."""
 
     name: ClassVar[str] = "goal"
+    system: ClassVar[str] = "the goal-based category: HER's statistic, learning from play"
+    conditioned_on: ClassVar[str] = "the last value of the feature, or a later one"
+    suits: ClassVar[str] = "goal(X), goal(X, within=N)"
     scaling: ClassVar[Scaling] = "standard"
     matches: ClassVar[Literal["goal"]] = "goal"
     feature: str = "state"

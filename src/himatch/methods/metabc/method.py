@@ -105,6 +105,8 @@ class MetaBC(TaskMethod):
     """Meta-BC: behavioural cloning of single steps, conditioned on the embedding of one demonstration."""
 
     name: ClassVar[str] = "meta-bc"
+    system: ClassVar[str] = "Meta-BC, a baseline of the paper"
+    conditioned_on: ClassVar[str] = "the embedding of a whole demonstration"
     unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens", "activation")
     presets: ClassVar[Mapping[str, Settings]] = {
         **TaskMethod.presets,
