@@ -170,6 +170,8 @@ class Policy(OfRun):
             Of the initial states, which no dataset shares.
         env
             Another environment than the data's: a Gymnasium id, a function that makes one, or one to make copies of.
+
+        The result keeps the rollouts: ``result.save(DIR)`` writes them as a dataset.
         """
         return self.match_all(
             [target],
@@ -182,6 +184,7 @@ class Policy(OfRun):
             seed=seed,
             env=env,
             threads=threads,
+            keep_rollouts=True,
         )[0]
 
     def match_all(
@@ -198,8 +201,9 @@ class Policy(OfRun):
         env: Environment | None = None,
         threads: int = 0,
         progress: Callable[[int, int], None] | None = None,
+        keep_rollouts: bool = False,
     ) -> list[MatchResult]:
-        """As :meth:`match`, for several targets in one batch of rollouts."""
+        """As :meth:`match`, for several targets in one batch of rollouts; results keep these only if they are to."""
         if isinstance(targets, (str, Target, Trajectory)):
             raise TargetError("match_all wants a list of targets; a single one goes to match")
         return self.match_features(
@@ -214,6 +218,7 @@ class Policy(OfRun):
             env=env,
             threads=threads,
             progress=progress,
+            keep_rollouts=keep_rollouts,
         )[0]
 
     def match_features(
@@ -230,8 +235,14 @@ class Policy(OfRun):
         env: Environment | None = None,
         threads: int = 0,
         progress: Callable[[int, int], None] | None = None,
+        keep_rollouts: bool = False,
+        starts: Sequence[int] | None = None,
     ) -> list[list[MatchResult]]:
-        """As :meth:`match_all`, with the same rollouts compared on several features: a list for each."""
+        """As :meth:`match_all`, with the same rollouts compared on several features: a list for each.
+
+        ``starts`` are seeds of initial states in place of those that ``seed`` stands for, ``episodes`` for each target:
+        what is to be trained on begins where no evaluation does.
+        """
         if isinstance(targets, TrajectoryDataset):
             targets = logged_episodes(self.run, targets)
         plans = Plans(stretches, replan, within)
@@ -252,6 +263,8 @@ class Policy(OfRun):
             threads=threads,
             temperature=self.temperature,
             progress=progress,
+            keep={"weights": self.weights} if keep_rollouts else None,
+            starts=starts,
         )
 
     def rehearse(
@@ -353,6 +366,7 @@ class Policy(OfRun):
         env: Environment | None = None,
         threads: int = 0,
         progress: Callable[[int, int], None] | None = None,
+        keep_rollouts: bool = False,
     ) -> Evaluation:
         """Match many targets and sum up: those of :meth:`named_targets`, or ``(group, target)`` pairs."""
         pairs = self.named_targets(targets) if isinstance(targets, str) else grouped(targets)
@@ -368,6 +382,7 @@ class Policy(OfRun):
             env=env,
             threads=threads,
             progress=progress,
+            keep_rollouts=keep_rollouts,
         )
         provenance = {
             "run": self.folder.name,

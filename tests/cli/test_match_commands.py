@@ -209,3 +209,17 @@ def test_a_target_outside_the_data_is_noted(trained: Path, run: Run) -> None:
     code, _, err = run("match", trained / "run", "--target", "normal(50,1)", "--episodes", 1)
     assert code == 0
     assert "lies where no training episode goes" in err
+
+
+def test_rollouts_are_saved_as_a_dataset(trained: Path, run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("match", trained / "run", "--target", "point(1)", "--episodes", 1, "--save", tmp_path / "one")
+    assert code == 0
+    assert "2 episodes, " in out
+    (tmp_path / "two.txt").write_text("point(1)\npoint(2)")
+    more = ("--targets", tmp_path / "two.txt", "--out", tmp_path / "e.json", "--save", tmp_path / "two")
+    assert run("evaluate", trained / "run", "--episodes", 1, *more)[0] == 0
+    read = hm.load_dataset(f"{tmp_path / 'one'}+{tmp_path / 'two'}")
+    assert read.labels == ("point(1)",) * 4 + ("point(2)",) * 2
+    code, _, said = run("match", trained / "run", "--target", "point(1)", "--save", tmp_path / "one")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "exists already; choose another name or remove it first (--overwrite)" in said

@@ -13,6 +13,7 @@ import tyro
 from himatch.cli.flags import Import, Name, PathName, RunFolder, Threads, optional
 
 if TYPE_CHECKING:
+    from himatch.data import TrajectoryDataset
     from himatch.evaluation import MatchResult
     from himatch.policy import Policy
     from himatch.rehearsal import Expected
@@ -120,6 +121,10 @@ class Match:
     """Draw target and rollouts into this .png, .pdf or .svg."""
     video: PathName = None
     """Film the first rollout into this .mp4 (needs the extra video), .gif or .webp."""
+    save: PathName = None
+    """Write all rollouts into this folder, a dataset labelled with the target."""
+    overwrite: bool = False
+    """Replace the folder of --save if it exists."""
     rollouts: RolloutOptions = field(default_factory=RolloutOptions)
 
     def run(self) -> None:
@@ -132,6 +137,7 @@ class Match:
 
         if self.plot is not None:
             check_picture(Path(self.plot))
+        check_saved(self.save, overwrite=self.overwrite)
         policy = self.rollouts.load(self.run_folder)
         if self.video is not None:
             from himatch.evaluation.match import check_video
@@ -157,6 +163,7 @@ class Match:
                 env=self.rollouts.env,
                 threads=self.rollouts.threads,
                 progress=progress,
+                keep_rollouts=self.save is not None,
             )[0]
         console.print(
             f"[bold]{policy.method.name}[/] on {policy.task.name}, {result.frame.feature.name}: {escape(self.target)}"
@@ -180,6 +187,8 @@ class Match:
             f"sum of rewards {result.returns.mean():.1f} ± {result.returns.std():.1f}   length {lengths.mean():.0f}   "
             f"{result.returns.size} rollouts of {len(policy.seeds)} seed(s), {result.conditioning}"
         )
+        if self.save is not None:
+            report_saved(result.save(self.save, overwrite=self.overwrite), self.save)
         if self.plot is not None:
             console.print(f"picture written to {result.plot(self.plot)}", soft_wrap=True)
         if self.video is not None:
@@ -198,6 +207,10 @@ class Evaluate:
     """The run's held-out episodes, those moved by -3 to 3 bins, Gaussians, or a file with one expression a line."""
     out: PathName = None
     """Where to write the results: by default RUN/evaluation.json, with what differs from the usual in its name."""
+    save: PathName = None
+    """Write all rollouts into this folder, a dataset labelled with the targets."""
+    overwrite: bool = False
+    """Replace the folder of --save if it exists."""
     rollouts: RolloutOptions = field(default_factory=RolloutOptions)
 
     def run(self) -> None:
@@ -211,6 +224,7 @@ class Evaluate:
         from himatch.evaluation.wording import MOST, share, time
 
         check_writable(self.run_folder, self.out)
+        check_saved(self.save, overwrite=self.overwrite)
         policy = self.rollouts.load(self.run_folder)
         targets = policy.named_targets(self.targets)
         self.rollouts.rehearse(policy, [target for _, target in targets])
@@ -227,6 +241,7 @@ class Evaluate:
                 env=self.rollouts.env,
                 threads=self.rollouts.threads,
                 progress=progress,
+                keep_rollouts=self.save is not None,
             )
         path = found.write(policy.run.folder.evaluation_of(*self._unusual()) if self.out is None else Path(self.out))
         content = found.as_json()
@@ -263,6 +278,8 @@ class Evaluate:
                     f"{name}: {score}, {time(s['played'], s['charged'], short=False)}", markup=False, soft_wrap=True
                 )
         console.print(f"written to {path}", soft_wrap=True)
+        if self.save is not None:
+            report_saved(found.save(self.save, overwrite=self.overwrite), self.save)
 
     def _unusual(self) -> list[str]:
         """What differs from the plain evaluation, which is what cards and the Hub show."""
@@ -287,6 +304,22 @@ def check_writable(run: str, out: str | None) -> None:
         check_target(Path(out))
     elif not Path(run).exists() and (is_hub_name(run) or find_model(run) is not None):
         raise HimatchError(f"{run} does not lie in a folder of yours; say where to write (--out FILE)")
+
+
+def check_saved(save: str | None, *, overwrite: bool) -> None:
+    """Refuse a folder for rollouts before they are played."""
+    from himatch.data.writer import check_out
+    from himatch.errors import HimatchError
+
+    if save is not None:
+        check_out(Path(save), overwrite)
+    elif overwrite:
+        raise HimatchError("--overwrite is for the folder that --save names")
+
+
+def report_saved(dataset: TrajectoryDataset, out: str) -> None:
+    """How much was written."""
+    print(f"{len(dataset)} episodes, {dataset.steps} steps, sha256 {dataset.content_hash[:16]} written to {out}")
 
 
 def distribution_lines(result: MatchResult) -> Iterator[str]:

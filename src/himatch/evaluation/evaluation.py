@@ -13,8 +13,10 @@ import numpy as np
 
 from himatch._runtime.seals import write_sealed
 from himatch._runtime.tensors import versions
+from himatch.data import TrajectoryDataset
 from himatch.divergences import summarize
 from himatch.errors import TargetError
+from himatch.evaluation.kept import save_rollouts
 from himatch.evaluation.page import result_table
 from himatch.evaluation.result import MatchResult
 from himatch.evaluation.wording import measure, time
@@ -98,6 +100,10 @@ class Evaluation:
         out = path or self.folder.evaluation
         write_sealed(out, self.as_json())
         return out
+
+    def save(self, out: str | Path, *, overwrite: bool = False) -> TrajectoryDataset:
+        """Write the rollouts of all targets as a Minari folder, where they were kept."""
+        return save_rollouts(self.results, out, overwrite=overwrite)
 
 
 def grouped(targets: Sequence[tuple[str, TargetLike]]) -> list[tuple[str, TargetLike]]:

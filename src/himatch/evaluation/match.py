@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from himatch._runtime.settings import whole
 from himatch.errors import HimatchError, TargetError, note
 from himatch.evaluation.bounds import Measured, score_bound
 from himatch.evaluation.conditioned import Conditioned, Recorder
+from himatch.evaluation.kept import KeptRollouts
 from himatch.evaluation.result import MatchResult
 from himatch.evaluation.sensitivity import note_ignored_in_match
 from himatch.methods import Agent
@@ -21,6 +24,7 @@ from himatch.rollout.environment import Environment, environment_name, replay_fo
 from himatch.rollout.plans import EPISODES, Plans
 from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
+from himatch.simulation.replay import Replay
 from himatch.statistics.features import resolve_feature
 from himatch.targets import EpisodeReference, Mixture, Target, checked_values
 from himatch.tasks import Task
@@ -45,10 +49,14 @@ def match_targets(
     threads: int = 0,
     temperature: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
+    keep: Mapping[str, Any] | None = None,
+    starts: Sequence[int] | None = None,
 ) -> list[list[MatchResult]]:
     """Roll out every seed of an agent under every target and compare: for each feature the result of every target.
 
-    The same rollouts are compared on all features; ``progress`` gets steps done and to do.
+    The same rollouts are compared on all features; ``progress`` gets steps done and to do. With ``keep`` results hold
+    the rollouts as episodes, and what it says of who acted. ``starts`` are seeds of initial states in place of those
+    that ``seed`` stands for, one for each episode of each target.
     """
     episodes, seed = whole("episodes", episodes), whole("seed", seed)
     if episodes < 1:
@@ -81,8 +89,26 @@ def match_targets(
             if progress is not None:
                 progress(reached, total)
 
+        replay = replay_for(run, env, seed)
+        # All targets and seeds start from the same states, so that they differ in nothing else.
+        begin = np.tile(replay.seed + np.arange(episodes), len(part))
+        if starts is not None:
+            begin = np.array(starts[first * episodes : (first + len(part)) * episodes], dtype=np.int64)
+            replay = replace(replay, seed=int(begin[0]))
         found = _match(
-            run, agent, part, features, episodes, conditioning, plans, seed, env, threads, temperature, report
+            run,
+            agent,
+            part,
+            features,
+            conditioning,
+            plans,
+            replay,
+            begin.reshape(len(part), episodes),
+            env,
+            threads,
+            temperature,
+            report,
+            keep,
         )
         for row, more in zip(results, found, strict=True):
             row += more
@@ -97,25 +123,24 @@ def _match(
     agent: Agent,
     targets: Sequence[Target],
     features: Sequence[str],
-    episodes: int,
     conditioning: Conditioning,
     plans: Plans,
-    seed: int,
+    replay: Replay,
+    starts: NDArray[np.int64],
     env: Environment | None,
     threads: int,
     temperature: float,
     report: Callable[[int], None],
+    keep: Mapping[str, Any] | None,
 ) -> list[list[MatchResult]]:
-    """One batch of rollouts, compared on every feature."""
+    """One batch of rollouts, compared on every feature; ``starts`` ``(targets, E)`` seed their initial states."""
     stack, references = len(agent.seeds), [run.reference(feature) for feature in features]
+    episodes = starts.shape[1]
     target_of = np.tile(np.repeat(np.arange(len(targets)), episodes), (stack, 1))
     now = Circumstances(temperature, environment_name(run, env), agent.digests())
     conditioner = make_conditioner(conditioning, run, agent, targets, target_of, now, plans)
     mixtures = [_mixtures(targets, reference) for reference in references]
     lengths = np.array([len(target.values(references[0].frame)) for target in targets])[target_of]
-    # All targets and seeds start from the same states, so that they differ in nothing else.
-    replay = replay_for(run, env, seed)
-    starts = replay.seed + np.tile(np.arange(episodes), len(targets))
     player = Player(agent, run.normalizers, conditioner, target_of.shape[1], replay.seed, temperature)
     simulator = simulator_for(run, agent.dims, target_of.size, env, threads)
     recorder = Recorder(player, range(0, target_of.shape[1], episodes))
@@ -128,7 +153,9 @@ def _match(
         report(steps)
 
     try:
-        rollouts = roll_out(player, simulator, lengths, np.tile(starts, (stack, 1)), run.statistic.matched, count)
+        rollouts = roll_out(
+            player, simulator, lengths, np.tile(starts.ravel(), (stack, 1)), run.statistic.matched, count
+        )
     finally:
         simulator.close()
     results: list[list[MatchResult]] = [[] for _ in features]
@@ -136,6 +163,11 @@ def _match(
         place = slice(number * episodes, (number + 1) * episodes)
         played = [[rollouts.trajectory(k, b) for b in range(place.start, place.stop)] for k in range(stack)]
         measured = Measured(played)
+        kept = None
+        if keep is not None:
+            facts = {**_acting(run, agent, now), "env_id": replay.env_id, **keep}
+            rows = tuple(tuple(row) for row in played)
+            kept = KeptRollouts(run, replay.env_id, rows, tuple(starts[number].tolist()), facts)
         returns = np.array([[trajectory.total_reward for trajectory in row] for row in played])
         for row, reference, nearest in zip(results, references, mixtures, strict=True):
             phi, mixture = reference.frame.feature, nearest[number]
@@ -156,14 +188,28 @@ def _match(
                     reference.spread,
                     mixture,
                     reference.support(target).outside,
-                    replay,
+                    replace(replay, seed=int(starts[number, 0])),
                     bool(reference.resolved.any()),
                     *fed,
                     reference.grid,
                     tuple(score_bound(bound, measured, run.task) for bound in target.bounds),
+                    kept,
                 )
             )
     return results
+
+
+def _acting(run: Run, agent: Agent, now: Circumstances) -> dict[str, Any]:
+    """Who acts, for those who find the rollouts later."""
+    data = run.description["data"]
+    return {
+        "run": run.folder.path.resolve().name,
+        "method": agent.method.name,
+        "seeds": list(agent.seeds),
+        "weights_sha256": dict(now.seeds),
+        "temperature": now.temperature if agent.policy.stochastic else None,
+        "data": {name: data.get(name) for name in ("source", "hash")},
+    }
 
 
 def _mixtures(targets: Sequence[Target], reference: EpisodeReference) -> list[Mixture | None]:

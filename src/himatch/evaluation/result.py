@@ -18,6 +18,7 @@ from himatch.divergences import energy_distance, wasserstein_marginal
 from himatch.errors import HimatchError
 from himatch.evaluation.bounds import BoundScore
 from himatch.evaluation.distances import Stretch, binned_w1, charged, exact_w1, in_order, stretches_of, whole_range
+from himatch.evaluation.kept import KeptRollouts, save_rollouts
 from himatch.evaluation.page import histograms, result_table
 from himatch.evaluation.pictures import WHOLE, rollout_picture, step_histograms, view_of
 from himatch.evaluation.wording import JOINT, measure, of_each, share, time
@@ -32,6 +33,7 @@ from himatch.viz.film import LARGE, Format, clip, film, format_of
 from himatch.viz.match_plot import EpisodeValues, MatchPicture, StepHistograms, match_figure, plot_match
 
 if TYPE_CHECKING:
+    from himatch.data import TrajectoryDataset
     from himatch.viz.match_plot import Figure
 
 
@@ -83,6 +85,8 @@ class MatchResult:
     """Where joint distances have their cells, if not on the bins of z."""
     bounds: tuple[BoundScore, ...] = ()
     """How well rollouts kept within each bound of the target."""
+    rollouts: KeptRollouts | None = None
+    """The rollouts themselves, where they are kept."""
 
     def pooled(self, seed: int) -> Array:
         """All feature rows of one seed's rollouts, ``(n, d)``."""
@@ -394,6 +398,10 @@ class MatchResult:
             heading=which if task is None else f"{task.name}, {which}",
             terminated=self.example.terminated,
         )
+
+    def save(self, out: str | Path, *, overwrite: bool = False) -> TrajectoryDataset:
+        """Write all rollouts of all seeds as a Minari folder, labelled with the target and with who played them."""
+        return save_rollouts([self], out, overwrite=overwrite)
 
     @overload
     def plot(self) -> Figure: ...
