@@ -63,9 +63,9 @@ def progress_bar(
 
 
 @contextmanager
-def bar(title: str, unit: str = "steps") -> Iterator[Callable[[int, int], None]]:
+def bar(title: str, unit: str = "steps", *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """A bar for ``(done, total)``: steps of all rollouts at once, or whatever is counted."""
-    with progress_bar(title, 1, unit=unit) as update:
+    with progress_bar(title, 1, unit=unit, quiet=quiet) as update:
         started = time.perf_counter()
 
         def progress(done: int, total: int) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from himatch.cli.flags import Import, Name, PathName, Threads, optional
+from himatch.cli.match import Conditioning
 
 if TYPE_CHECKING:
     from himatch.data import TrajectoryDataset
@@ -19,8 +20,9 @@ Folder = Annotated[str, tyro.conf.arg(metavar="DIR")]
 Seed = Annotated[int, tyro.conf.arg(metavar="S")]
 
 POLICIES = (
-    "sb3:AGENT.zip (Stable-Baselines3), expert:NAME (comes with himatch), module:function or file.py:function "
-    "(observations (n, obs) to actions (n, act)). Agent files and Python files run code of whoever wrote them."
+    "sb3:AGENT.zip (Stable-Baselines3), expert:NAME (comes with himatch), run:RUN (a run or pretrained model of "
+    "himatch's, with --target), module:function or file.py:function (observations (n, obs) to "
+    "actions (n, act)). Agent files and Python files run code of whoever wrote them."
 )
 WIDE = 112  # columns of a terminal from which on the list shows who plays, and the returns of what is in the cache
 
@@ -69,6 +71,10 @@ class CollectData:
     policy: Annotated[str, tyro.conf.arg(metavar="POLICY", help=POLICIES)]
     out: Folder
     """Minari folder to write."""
+    target: Annotated[tuple[str, ...], tyro.conf.arg(metavar="EXPR...")] = ()
+    """What a run:RUN is to match; episodes are dealt evenly to several targets, and labelled with them."""
+    conditioning: Conditioning = "nominal"
+    """How a run:RUN is conditioned on them (himatch match --help)."""
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 100
     """Episodes."""
     seed: Seed = 0
@@ -103,6 +109,8 @@ class CollectData:
             slots=self.slots,
             vecnormalize=self.vecnormalize,
             overwrite=self.overwrite,
+            targets=self.target,
+            conditioning=self.conditioning,
         )
         _report(dataset, self.out)
         print(f"returns {dataset.returns.min():.1f} to {dataset.returns.max():.1f}, mean {dataset.returns.mean():.1f}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,10 +19,16 @@ from himatch.datagen.behaviour import Act, BehaviourPolicy
 from himatch.datagen.maker import recorded_dataset, recording_metadata, return_range
 from himatch.datagen.policies import open_policy
 from himatch.datagen.slots import even_slots, metered, reset_seeds
-from himatch.errors import DataError, note
+from himatch.errors import DataError, HimatchError, note
 from himatch.simulation import Behaviour, Simulator, make_simulator
 from himatch.tasks import Task, get_task
 from himatch.types import Trajectory
+
+if TYPE_CHECKING:
+    from himatch.rollout import Conditioning
+    from himatch.targets import TargetLike
+
+RUN = "run:"  # begins the name of a run that acts
 
 
 def collect_dataset(
@@ -37,6 +44,8 @@ def collect_dataset(
     vecnormalize: str | Path | None = None,
     overwrite: bool = False,
     quiet: bool = False,
+    targets: Sequence[TargetLike] = (),
+    conditioning: Conditioning = "nominal",
 ) -> TrajectoryDataset:
     """Play a policy in a task's environment and write the episodes as a Minari folder.
 
@@ -45,8 +54,8 @@ def collect_dataset(
     task
         Name or :class:`Task` with an environment.
     policy
-        ``"sb3:AGENT.zip"``, ``"expert:NAME"``, ``"module:function"``, ``"file.py:function"``, or a function:
-        observations ``(n, obs)`` to actions ``(n, act)``. Actions outside the task's range are clipped.
+        ``"sb3:AGENT.zip"``, ``"expert:NAME"``, ``"run:RUN"``, ``"module:function"``, ``"file.py:function"``, or a
+        function: observations ``(n, obs)`` to actions ``(n, act)``. Actions outside the task's range are clipped.
     out
         Folder to write; it appears when it is complete.
     episodes, seed
@@ -63,12 +72,34 @@ def collect_dataset(
         Replace ``out`` if it exists.
     quiet
         No progress bar.
+    targets, conditioning
+        What a run does, which acts under targets: its episodes are dealt evenly to them.
     """
     known, out = get_task(task), Path(out)
     for what, number in (("episodes", episodes), ("slots", slots)):
         if number < 1:
             raise DataError(f"{what} must be at least 1, got {number}")
     check_out(out, overwrite)
+    if isinstance(policy, str) and policy.startswith(RUN):
+        from himatch.datagen.trained import collect_from_run  # torch is needed from here on
+
+        if vecnormalize is not None:
+            raise HimatchError("--vecnormalize belongs to a Stable-Baselines3 agent (--policy sb3:AGENT.zip)")
+        return collect_from_run(
+            known,
+            policy.removeprefix(RUN),
+            out,
+            targets,
+            episodes=episodes,
+            seed=seed,
+            deterministic=deterministic,
+            label=label,
+            conditioning=conditioning,
+            overwrite=overwrite,
+            quiet=quiet,
+        )
+    if targets or conditioning != "nominal":
+        raise HimatchError("targets and their conditioning are for a policy of himatch's (--policy run:RUN)")
     starts = reset_seeds(seed, 0, episodes)
     behaviour_policy = open_policy(policy, deterministic=deterministic, vecnormalize=vecnormalize)
     settings = behaviour_policy.settings(known)

@@ -40,8 +40,8 @@ def _function_policy(policy: str) -> FunctionPolicy:
     place, _, name = policy.rpartition(":")
     if not place or not name:
         raise HimatchError(
-            f"cannot understand the policy {policy!r}; write sb3:AGENT.zip, expert:NAME, module:function or "
-            "file.py:function"
+            f"cannot understand the policy {policy!r}; write sb3:AGENT.zip, expert:NAME, run:RUN, module:function "
+            "or file.py:function"
         )
     names = vars(import_code(place, f"--policy {policy}"))
     more = {"sha256": file_hash(Path(place))} if place.endswith(".py") else {}
