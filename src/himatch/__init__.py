@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from himatch.methods import make_method as make_method
     from himatch.policy import Policy as Policy
     from himatch.policy import load as load
+    from himatch.rounds import online as online
     from himatch.simulation import make_simulator as make_simulator
     from himatch.statistics.bins import Bins as Bins
     from himatch.statistics.features import resolve_feature as resolve_feature
@@ -121,6 +122,7 @@ _ROOMS = {
         "make_method",
     ),
     "policy": ("Policy", "load"),
+    "rounds": ("online",),
     "simulation": ("make_simulator",),
     "statistics.bins": ("Bins",),
     "statistics.features": ("resolve_feature",),

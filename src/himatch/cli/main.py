@@ -24,6 +24,7 @@ from himatch.cli.make import CollectData, ListData, MakeData
 from himatch.cli.match import Evaluate, Match
 from himatch.cli.methods import ListMethods
 from himatch.cli.models import Models
+from himatch.cli.online import Online
 from himatch.cli.quickstart import Quickstart
 from himatch.cli.rehearse import Rehearse
 from himatch.cli.report import Report
@@ -72,6 +73,7 @@ Program = (
     | Annotated[Match, tyro.conf.subcommand("match")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Rehearse, tyro.conf.subcommand("rehearse")]
+    | Annotated[Online, tyro.conf.subcommand("online")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[ListMethods, tyro.conf.subcommand("methods")]

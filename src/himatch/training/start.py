@@ -28,6 +28,7 @@ from himatch.runs.run import Run
 from himatch.statistics.features import of_each
 from himatch.statistics.information import InformationStatistic, Statistic
 from himatch.tasks import Task
+from himatch.training.draws import CHUNK
 
 Scales = Literal["keep", "refit"]
 SCALES: tuple[Scales, ...] = get_args(Scales)
@@ -48,6 +49,11 @@ class Start:
     def keeps(self) -> bool:
         """Whether normalizers and bins are the other run's."""
         return bool(self.record["normalizers"] == "keep")
+
+    @property
+    def drawn(self) -> int:
+        """Chunks of random windows that were drawn before; runs of earlier versions drew the first ones again."""
+        return int(self.record.get("draws", 0))
 
     @property
     def model(self) -> dict[str, Any]:
@@ -72,6 +78,7 @@ class Start:
             "seeds": list(found.seeds),
             "steps": [found.folder.weights_step(seed, weights) for seed in found.seeds],
             "digest": _digest(found, weights),
+            "draws": _drawn(found, weights),
             "normalizers": scales,
             "data": {key: data.get(key) for key in ("source", "hash", "episodes", "steps")},
             "start": found.description.get("start"),
@@ -221,6 +228,14 @@ def _note_far_states(kept: Normalizers, train: TrajectoryDataset, folder: RunFol
     if still.any():
         said = ", ".join(names[i] for i in np.flatnonzero(still))
         note(f"{said} never changed for {folder}, so the policy does not look at it; --normalizers refit mends that")
+
+
+def _drawn(run: Run, weights: Weights) -> int:
+    """Chunks of random windows that these weights have seen: who goes on draws others."""
+    before = (run.description.get("start") or {}).get("draws", 0)
+    whole = (run.description.get("train") or {}).get("steps", 0)  # where the weights do not say
+    steps = [run.folder.weights_step(seed, weights) for seed in run.seeds]
+    return int(before) + max(-(-(whole if step is None else step) // CHUNK) for step in steps)
 
 
 def _digest(run: Run, weights: Weights) -> str:

@@ -62,7 +62,8 @@ def _train(plan: Plan, stream: bool | None, quiet: bool) -> RunFolder:
             first, clock = _resume(plan, agent, state)
             with tracking(plan.trackers, folder, plan.describe()) as trackers:
                 for number, stage in enumerate(plan.stages[first:], first):
-                    update = Update(agent, sampler, stage, plan.config, device)
+                    drawn = 0 if plan.start is None else plan.start.drawn
+                    update = Update(agent, sampler, stage, plan.config, device, drawn=drawn)
                     stored = state if number == first else None
                     checkpoint = Checkpoint(plan, number, update, stored, clock, trackers)
                     if not stage.context_steps:  # whatever embeds episodes is frozen by now

@@ -37,11 +37,13 @@ class Update:
         device: torch.device,
         *,
         compiled: bool = True,
+        drawn: int = 0,
     ) -> None:
         if stage.part is not None:
             config = replace(config, steps=stage.steps, batch_size=stage.batch_size, warmup=0)
         self.agent, self.sampler, self.stage, self.config, self.device = agent, sampler, stage, config, device
         self.step = 0
+        self._drawn = drawn  # chunks of draws that the weights have seen in another run
         self.seeds = agent.seeds
         on_gpu = device.type == "cuda"
         trained = "" if stage.part is None else f"{stage.part}."
@@ -96,7 +98,10 @@ class Update:
     def _begin(self, chunk: int, first: int) -> None:
         """Lay out a chunk's draws and learning rates on the device."""
         stage, sampling = self.stage, self.config.sampling
-        self.sampler.begin(self.sampler.draw(self.seeds, chunk, stage.batch_size, stage.context_steps, sampling), chunk)
+        number = self._drawn + chunk
+        self.sampler.begin(
+            self.sampler.draw(self.seeds, number, stage.batch_size, stage.context_steps, sampling), chunk
+        )
         self._rates.copy_(torch.tensor([self.config.rate(chunk * CHUNK + i) for i in range(CHUNK)]))
         self._place.fill_(first)
 
