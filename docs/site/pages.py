@@ -46,6 +46,7 @@ ROOMS = {
     "divergences": "Divergences",
     "simulation": "Simulation",
     "experts": "Experts",
+    "rounds": "Online training",
     "datagen": "Making datasets",
     "interchange": "Interchange",
     "reproduce.report": "Reports",

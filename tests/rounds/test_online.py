@@ -23,6 +23,7 @@ from himatch.rounds import loop
 from himatch.rounds.folder import OnlineFolder
 from himatch.rounds.logs import with_rollouts
 from himatch.training.checkpoint import Checkpoint
+from himatch.training.sampler import Sampler
 
 TINY: dict[str, Any] = {"preset": "cpu", "batch_size": 8, "steps": 4, "width": 16, "quiet": True}
 HOW: dict[str, Any] = {"rounds": 2, "episodes": 3, "steps": 6, "seed": 1, "quiet": True}
@@ -128,9 +129,20 @@ def test_a_control_arm_has_no_new_episodes(
         assert (row["episodes"], row["commands"], row["error"], row["steps"]) == (0, [], None, HOW["steps"])
 
 
-def test_rounds_see_windows_of_their_own(run_of_two: Path, logs: hm.TrajectoryDataset, tmp_path: Path) -> None:
+def test_rounds_see_windows_of_their_own(
+    run_of_two: Path, logs: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On the same data a round that drew the windows of the round before would be no further training."""
+    drawn: list[int] = []
+    draw = Sampler.draw
+
+    def kept(self: Sampler, seeds: tuple[int, ...], chunk: int, *rest: Any, **more: Any) -> Any:
+        drawn.append(chunk)
+        return draw(self, seeds, chunk, *rest, **more)
+
+    monkeypatch.setattr(Sampler, "draw", kept)
     hm.online(run_of_two, out=tmp_path / "control", data=logs, control=True, **HOW)
+    assert drawn == [1, 2]
     starts = [hm.load(tmp_path / "control" / f"round-{n}" / "run").description["start"] for n in (1, 2)]
     assert [start["draws"] for start in starts] == [1, 2]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from himatch._runtime.progress import bar
-from himatch._runtime.settings import from_zero, whole
+from himatch._runtime.settings import whole
 from himatch.api import train
 from himatch.data import Split, TrajectoryDataset
 from himatch.datagen.slots import reset_seeds
@@ -29,43 +29,10 @@ from himatch.rollout.environment import Environment, environment_name, simulator
 from himatch.rounds.commands import check_commands, commands_beyond
 from himatch.rounds.folder import OnlineFolder
 from himatch.rounds.logs import logged_split, with_rollouts
+from himatch.rounds.settings import Rounds
 from himatch.runs.folder import Weights
 from himatch.training import TrainConfig
 from himatch.types import Trajectory
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """What every round does."""
-
-    episodes: int = 20
-    """Rollouts of a round."""
-    steps: int = 1000
-    """Training steps of a round."""
-    beyond: float = 0.1
-    """How far beyond what was achieved commands lie, as a part of its spread."""
-    keep: int | None = None
-    """How many rollouts are trained on at most, the newest; by default as many as there are logged episodes."""
-    conditioning: Conditioning = "nominal"
-    """How rollouts are conditioned on their commands."""
-    temperature: float | None = None
-    """Of the sampled actions of rollouts; by default the run's."""
-    learning_rate: float | None = None
-    """The highest of a round; by default the run's."""
-    seed: int = 0
-    """Of commands, initial states and sampled actions."""
-    control: bool = False
-    """Whether nothing is rolled out: the same steps on the logged episodes alone."""
-
-    def __post_init__(self) -> None:
-        for name, least in (("episodes", 1), ("steps", 1), ("seed", 0)):
-            if whole(name, getattr(self, name)) < least:
-                raise HimatchError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if self.keep is not None and whole("keep", self.keep) < 1:
-            raise HimatchError(f"keep must be at least 1, got {self.keep}")
-        from_zero("beyond", self.beyond)
-        if self.temperature is not None:
-            from_zero("the temperature", self.temperature)
 
 
 def online(
@@ -263,9 +230,7 @@ class _Round:
             if how.temperature is not None:
                 policy.temperature = how.temperature
             with warnings.catch_warnings(), bar(f"rollouts of round {self.number}", quiet=self.quiet) as progress:
-                warnings.simplefilter(
-                    "ignore", HimatchWarning
-                )  # commands lie beyond the data; that is what they are for
+                warnings.simplefilter("ignore", HimatchWarning)  # commands are to lie beyond the data
                 (results,) = policy.match_features(
                     commands,
                     features=[policy.feature],
