@@ -31,7 +31,8 @@ def from_logs(reference: EpisodeReference, target: Target, episodes: int) -> Exp
     judge = Judge(target, reference)
     program, cast = scheduled(target, reference, judge.steps), _Cast(reference)
     rng = np.random.default_rng(SEED)
-    found = expectation(judge, [[[cast.rollout(program, rng) for _ in range(ROLLOUTS)]]], episodes)
+    falls = bool((reference.lengths < reference.frame.horizon).any())
+    found = expectation(judge, [[[cast.rollout(program, rng) for _ in range(ROLLOUTS)]]], episodes, falls=falls)
     slips = SLIPS * (float(reference.spread[0]) if len(reference.spread) == 1 else 1.0)  # joint W1 is in spreads
     return replace(found, low=(1 - DEPARTS) * found.low, high=(1 + DEPARTS) * found.high + slips, basis="logs")
 

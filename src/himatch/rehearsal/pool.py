@@ -86,7 +86,7 @@ def share_out(
     return [
         PooledSolution(
             tuple(own),
-            expectation(judge, played, episodes, parts=[shares.parts for shares in own]),
+            expectation(judge, played, episodes, [shares.parts for shares in own], repertoire.falls),
             spent,
         )
         for own, judge, played in zip(winners, judges, checked, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.stats import norm as normal
@@ -25,13 +26,18 @@ Checked = Sequence[Sequence[Sequence[Array]]]
 
 
 def expectation(
-    judge: Judge, played: Checked, episodes: int, parts: Sequence[Sequence[float]] | None = None
+    judge: Judge,
+    played: Checked,
+    episodes: int,
+    parts: Sequence[Sequence[float]] | None = None,
+    falls: bool = False,
 ) -> Expected:
     """What so many rollouts will score, from checked episodes.
 
     Episodes are drawn again and again from those checked. That is as if these were all there are; the interval is
-    widened for their being few, by the factor that a mean of so many draws would have (Student's). Where several
-    programs share the rollouts out, program j plays ``parts[k][j]`` of them.
+    widened for their being few, by the factor that a mean of so many draws would have (Student's). Where robots fall,
+    as ``falls`` says, some of the rollouts may though none of the few did: the rate is drawn from what is known of it.
+    Where several programs share the rollouts out, program j plays ``parts[k][j]`` of them.
     """
     rng, counts = np.random.default_rng(SEED), [[episodes]] * len(played)
     if parts is not None:
@@ -39,8 +45,8 @@ def expectation(
     checked, several = len(played[0][0]), played[0][0][0].shape[1] > 1
 
     def drawn(k: int) -> list[Array]:
-        some = zip(played[k], counts[k], strict=True)
-        return [own[i] for own, count in some for i in rng.integers(len(own), size=count)]
+        draw = partial(_drawn_falling, judge.steps) if falls else _drawn
+        return [phi for own, count in zip(played[k], counts[k], strict=True) for phi in draw(own, count, rng)]
 
     draws = [
         float(np.mean([judge.reported(drawn(k)) for k in range(len(played))]))
@@ -74,3 +80,19 @@ def expectation(
         return found
     score = float(np.mean([judge.of(nearest).reported(own) for own in usual]))
     return replace(found, nearest=nearest.name, nearest_score=score) if score < NEARER * found.low else found
+
+
+def _drawn(own: Sequence[Array], count: int, rng: np.random.Generator) -> list[Array]:
+    return [own[i] for i in rng.integers(len(own), size=count)]
+
+
+def _drawn_falling(steps: int, own: Sequence[Array], count: int, rng: np.random.Generator) -> list[Array]:
+    """The same where any episode may end early, at Jeffreys' rate; where none did, a whole one is cut somewhere."""
+    whole, ended = ([phi for phi in own if (len(phi) >= steps) is lasted] for lasted in (True, False))
+    if not whole:
+        return _drawn(ended, count, rng)
+    fallen = int(rng.binomial(count, rng.beta(len(ended) + 0.5, len(whole) + 0.5)))
+    rows = _drawn(ended or whole, fallen, rng)
+    if not ended:
+        rows = [phi[: rng.integers(1, len(phi) + 1)] for phi in rows]
+    return [*_drawn(whole, count - fallen, rng), *rows]

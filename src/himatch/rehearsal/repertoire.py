@@ -84,6 +84,11 @@ class Repertoire:
         return found
 
     @cached_property
+    def falls(self) -> bool:
+        """Whether any rollout ended early."""
+        return bool((self.lengths < self.values.shape[3]).any())
+
+    @cached_property
     def played(self) -> float:
         """The part of the time that rollouts from the start lasted, of all entries."""
         return float(np.minimum(self.lengths[:, :, :-1] / self.values.shape[3], 1.0).mean())
