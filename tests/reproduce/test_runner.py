@@ -114,6 +114,8 @@ def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path
         for target in result.targets:
             assert sum(_flat(target.histograms["target"])) == pytest.approx(1.0, abs=1e-3)
             assert bool(target.returns) == (not SUITES[name].mixes_rewards)
+            if SUITES[name].targets in ("held-out", "shift"):  # a moved target has its episode's
+                assert target.target_return is not None
             if name != "data":
                 assert len(target.w1) == len(target.within_episode) == len(result.seeds) == 1
                 assert (target.in_order is None) == (" then " not in target.name)

@@ -113,7 +113,7 @@ def _result(key: ResultKey, options: Options, **found: Any) -> JobResult:
 
 
 def _score(place: SuiteTarget, result: MatchResult) -> TargetScore:
-    demonstration = place.target.demonstration()
+    demonstration = (place.moved_from or place.target).demonstration()
     rewarded = demonstration is not None and demonstration.rewards is not None
     return TargetScore(
         name=place.target.name,
