@@ -64,8 +64,8 @@ class BackflipCheetahEnv(_Cheetah):
     Parameters
     ----------
     direction
-        0 pays for any direction, as the public code does. -1 pays for the pitch rate backwards alone, 1 for the opposite: an
-        agent that began with that turns on in its direction.
+        0 pays for any direction, as the public code does. -1 pays for the pitch rate backwards alone, 1 for the
+        opposite: an agent that began with that turns on in its direction.
     **settings
         Those of HalfCheetah-v5.
     """

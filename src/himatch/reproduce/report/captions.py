@@ -73,7 +73,14 @@ def caption_of(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) 
     """What was measured, with how much effort, on which data."""
     trained = (*_policies(suite, results), *_steps(layout, results), *_weights(results), *_own_ways(layout, results))
     trained = (*trained, *_elsewhere(suite, layout, results))
-    parts = (_measured(suite, layout), _drawn(results), effort(results), *trained, *_sources(layout, results))
+    parts = (
+        _measured(suite, layout),
+        _drawn(results),
+        _recorded(layout, results),
+        effort(results),
+        *trained,
+        *_sources(layout, results),
+    )
     return " ".join(filter(None, (*parts, _other_feature(suite))))
 
 
@@ -98,6 +105,17 @@ def _drawn(results: Sequence[JobResult]) -> str:
     """The seed of targets that were drawn from one."""
     seeds = sorted({seed for result in results if (seed := result.provenance.get("target_seed")) is not None})
     return f"They are those of seed {' and '.join(map(str, seeds))}." if seeds else ""
+
+
+def _recorded(layout: TableLayout, results: Sequence[JobResult]) -> str:
+    """Which rollouts were read at other states than targets are."""
+    known = [result for result in results if result.method is not None]
+    later = [result for result in known if result.provenance.get("recorded_at", "t") != "t"]
+    if not later:
+        return ""
+    names = dict.fromkeys(layout.row_name(result.method) for result in later if result.method is not None)
+    whose = "all rows" if len(later) == len(known) else " and ".join(names)
+    return f"Features of rollouts are read at s_t+1 in {whose}, as in the authors' code; those of targets at s_t."
 
 
 def _policies(suite: Suite, results: Sequence[JobResult]) -> tuple[str, ...]:
