@@ -114,7 +114,7 @@ def test_features_may_be_read_at_the_next_state(data: hm.TrajectoryDataset, tmp_
             for before, after in zip(one.features[k], other.features[k], strict=True):
                 assert len(before) == len(after)
                 np.testing.assert_array_equal(before[1:], after[:-1])
-        final = one.rollout.final_observation
+        final = one.example.final_observation
         assert final is not None
         assert other.features[0][0][-1] == final[5]
         np.testing.assert_array_equal(one.values, other.values)  # the target's stay at s_t
