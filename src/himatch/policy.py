@@ -17,6 +17,7 @@ from himatch.data import TrajectoryDataset
 from himatch.errors import HimatchError, TargetError, note
 from himatch.evaluation import Evaluation, MatchResult, match_targets, named_targets
 from himatch.evaluation.evaluation import grouped
+from himatch.evaluation.recorded import RecordedAt
 from himatch.methods import Agent, Method
 from himatch.overview import Overview, overview_of
 from himatch.rehearsal import Arena, Expected, Kept, Repertoire, from_logs, prepare
@@ -229,9 +230,13 @@ class Policy(OfRun):
         seed: int = 0,
         env: Environment | None = None,
         threads: int = 0,
+        recorded_at: RecordedAt = "t",
         progress: Callable[[int, int], None] | None = None,
     ) -> list[list[MatchResult]]:
-        """As :meth:`match_all`, with the same rollouts compared on several features: a list for each."""
+        """As :meth:`match_all`, with the same rollouts compared on several features: a list for each.
+
+        ``recorded_at="t+1"`` reads them at the state that each step led to, as the authors' code does in rollouts.
+        """
         if isinstance(targets, TrajectoryDataset):
             targets = logged_episodes(self.run, targets)
         plans = Plans(stretches, replan, within)
@@ -251,6 +256,7 @@ class Policy(OfRun):
             env=env,
             threads=threads,
             temperature=self.temperature,
+            recorded_at=recorded_at,
             progress=progress,
         )
 

@@ -12,6 +12,7 @@ from himatch._runtime.settings import whole
 from himatch.errors import HimatchError, TargetError, note
 from himatch.evaluation.bounds import Measured, score_bound
 from himatch.evaluation.conditioned import Conditioned, Recorder
+from himatch.evaluation.recorded import RecordedAt, recorded
 from himatch.evaluation.result import MatchResult
 from himatch.evaluation.sensitivity import note_ignored_in_match
 from himatch.methods import Agent
@@ -44,11 +45,13 @@ def match_targets(
     env: Environment | None = None,
     threads: int = 0,
     temperature: float = 0.0,
+    recorded_at: RecordedAt = "t",
     progress: Callable[[int, int], None] | None = None,
 ) -> list[list[MatchResult]]:
     """Roll out every seed of an agent under every target and compare: for each feature the result of every target.
 
-    The same rollouts are compared on all features; ``progress`` gets steps done and to do.
+    The same rollouts are compared on all features, which are read at the state of each step or at the next; those of
+    targets always at the step's own. ``progress`` gets steps done and to do.
     """
     episodes, seed = whole("episodes", episodes), whole("seed", seed)
     if episodes < 1:
@@ -81,7 +84,19 @@ def match_targets(
                 progress(reached, total)
 
         found = _match(
-            run, agent, part, features, episodes, conditioning, plans, seed, env, threads, temperature, report
+            run,
+            agent,
+            part,
+            features,
+            episodes,
+            conditioning,
+            plans,
+            seed,
+            env,
+            threads,
+            temperature,
+            recorded_at,
+            report,
         )
         for row, more in zip(results, found, strict=True):
             row += more
@@ -103,6 +118,7 @@ def _match(
     env: Environment | None,
     threads: int,
     temperature: float,
+    recorded_at: RecordedAt,
     report: Callable[[int], None],
 ) -> list[list[MatchResult]]:
     """One batch of rollouts, compared on every feature."""
@@ -134,7 +150,7 @@ def _match(
     for number, target in enumerate(targets):
         place = slice(number * episodes, (number + 1) * episodes)
         played = [[rollouts.trajectory(k, b) for b in range(place.start, place.stop)] for k in range(stack)]
-        measured = Measured(played)
+        measured = Measured([[recorded(rollout, recorded_at) for rollout in row] for row in played])
         returns = np.array([[trajectory.total_reward for trajectory in row] for row in played])
         for row, reference, nearest in zip(results, references, mixtures, strict=True):
             phi, mixture = reference.frame.feature, nearest[number]
