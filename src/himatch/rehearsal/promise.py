@@ -10,10 +10,9 @@ import numpy as np
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
-from himatch.rehearsal.arena import Judge
+from himatch.rehearsal.arena import Episode, Judge, phis
 from himatch.rollout.expected import Expected
 from himatch.targets.distribution import apportion
-from himatch.types import Array
 
 LEVEL = 0.9
 NEARER = 0.7  # of the score: a target that is not nearer than that to what is achieved is not worth naming
@@ -21,7 +20,7 @@ DRAWS, FEW_DRAWS = 200, 40  # of one feature, and of several, whose transport ta
 SEED = 0
 
 
-Checked = Sequence[Sequence[Sequence[Array]]]
+Checked = Sequence[Sequence[Sequence[Episode]]]
 """Episodes ``[k][j]`` of every program j of seed k; most seeds have one program."""
 
 
@@ -42,14 +41,14 @@ def expectation(
     rng, counts = np.random.default_rng(SEED), [[episodes]] * len(played)
     if parts is not None:
         counts = [apportion(own, episodes).tolist() for own in parts]
-    checked, several = len(played[0][0]), played[0][0][0].shape[1] > 1
+    checked, several = len(played[0][0]), played[0][0][0].phi.shape[1] > 1
 
-    def drawn(k: int) -> list[Array]:
+    def drawn(k: int) -> list[Episode]:
         draw = partial(_drawn_falling, judge.steps) if falls else _drawn
-        return [phi for own, count in zip(played[k], counts[k], strict=True) for phi in draw(own, count, rng)]
+        return [one for own, count in zip(played[k], counts[k], strict=True) for one in draw(own, count, rng)]
 
     draws = [
-        float(np.mean([judge.reported(drawn(k)) for k in range(len(played))]))
+        float(np.mean([judge.reported(phis(drawn(k))) for k in range(len(played))]))
         for _ in range(FEW_DRAWS if several else DRAWS)
     ]
     centre = float(np.median(draws))
@@ -62,11 +61,12 @@ def expectation(
         ]
     # Fewer rollouts are further off than many of them pooled.
     whole = parts is None and episodes >= checked
-    middle = float(np.mean([judge.reported(own) for own in usual])) if whole else centre
+    middle = float(np.mean([judge.reported(phis(own)) for own in usual])) if whole else centre
     low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     few = float(student.ppf(0.5 + LEVEL / 2, max(1, checked - 1)) / normal.ppf(0.5 + LEVEL / 2))
     wider = few * float(np.sqrt((1.0 + episodes / checked) * checked / max(1, checked - 1)))
-    lasted = float(np.mean([[min(len(phi) / judge.steps, 1.0) for phi in own] for own in usual]))
+    lasted = float(np.mean([[judge.lasted(one) for one in own] for own in usual]))
+    held = float(np.mean([[one.held for one in own] for own in usual])) if judge.target.bounds else None
     found = Expected(
         middle,
         max(0.0, middle - wider * (centre - float(low))),
@@ -74,25 +74,26 @@ def expectation(
         lasted,
         episodes,
         checked,
+        held=held,
     )
-    nearest = judge.nearest(usual)
+    nearest = judge.nearest([phis(own) for own in usual])
     if nearest is None:
         return found
-    score = float(np.mean([judge.of(nearest).reported(own) for own in usual]))
+    score = float(np.mean([judge.of(nearest).reported(phis(own)) for own in usual]))
     return replace(found, nearest=nearest.name, nearest_score=score) if score < NEARER * found.low else found
 
 
-def _drawn(own: Sequence[Array], count: int, rng: np.random.Generator) -> list[Array]:
+def _drawn(own: Sequence[Episode], count: int, rng: np.random.Generator) -> list[Episode]:
     return [own[i] for i in rng.integers(len(own), size=count)]
 
 
-def _drawn_falling(steps: int, own: Sequence[Array], count: int, rng: np.random.Generator) -> list[Array]:
+def _drawn_falling(steps: int, own: Sequence[Episode], count: int, rng: np.random.Generator) -> list[Episode]:
     """The same where any episode may end early, at Jeffreys' rate; where none did, a whole one is cut somewhere."""
-    whole, ended = ([phi for phi in own if (len(phi) >= steps) is lasted] for lasted in (True, False))
+    whole, ended = ([one for one in own if (len(one.phi) >= steps) is lasted] for lasted in (True, False))
     if not whole:
         return _drawn(ended, count, rng)
     fallen = int(rng.binomial(count, rng.beta(len(ended) + 0.5, len(whole) + 0.5)))
-    rows = _drawn(ended or whole, fallen, rng)
+    some = _drawn(ended or whole, fallen, rng)
     if not ended:
-        rows = [phi[: rng.integers(1, len(phi) + 1)] for phi in rows]
-    return [*_drawn(whole, count - fallen, rng), *rows]
+        some = [one._replace(phi=one.phi[: rng.integers(1, len(one.phi) + 1)]) for one in some]
+    return [*_drawn(whole, count - fallen, rng), *some]
