@@ -43,7 +43,7 @@ def test_what_is_not_judged_is_one_list() -> None:
     for sentence in NOT_JUDGED:
         assert [sentence in " ".join(page.split()) for page in pages] == [True] * 3
         assert all(sentence not in claim.text for claim in CLAIMS)
-    number = {4: "four sentences"}[len(NOT_JUDGED)]
+    number = {6: "six sentences"}[len(NOT_JUDGED)]
     assert all(number in page for page in pages[1:])
 
 

@@ -35,6 +35,8 @@ NOT_JUDGED: Mapping[str, str] = {
         (
             "DT tends to lean backflipping and fails to fit neither uni-modal nor bi-modal ones",
             "DT seems to output covering behaviors over the dataset support",
+            "CDT performs very well in all cases",
+            "FOCAL struggles to solve the offline multi-task SMM",
             "DT-CPC sometimes fails to obtain sufficient representation for imitation",
         ),
         "no number is named",
