@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from himatch.methods import DTCPC as DTCPC
     from himatch.methods import DTE2E as DTE2E
     from himatch.methods import FOCAL as FOCAL
+    from himatch.methods import GCSL as GCSL
+    from himatch.methods import RCP as RCP
+    from himatch.methods import UDRL as UDRL
     from himatch.methods import GoalDT as GoalDT
     from himatch.methods import MetaBC as MetaBC
     from himatch.methods import MomentsDT as MomentsDT
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from himatch.statistics.features import resolve_feature as resolve_feature
     from himatch.statistics.information import InformationStatistic as InformationStatistic
     from himatch.statistics.information import LearnedStatistic as LearnedStatistic
+    from himatch.statistics.information import command_based as command_based
     from himatch.statistics.information import distribution_based as distribution_based
     from himatch.statistics.information import full_trajectory as full_trajectory
     from himatch.statistics.information import goal_based as goal_based
@@ -108,9 +112,12 @@ _ROOMS = {
         "DTCPC",
         "DTE2E",
         "FOCAL",
+        "GCSL",
         "GoalDT",
         "MetaBC",
         "MomentsDT",
+        "RCP",
+        "UDRL",
         "make_method",
     ),
     "policy": ("Policy", "load"),
@@ -120,6 +127,7 @@ _ROOMS = {
     "statistics.information": (
         "InformationStatistic",
         "LearnedStatistic",
+        "command_based",
         "distribution_based",
         "full_trajectory",
         "goal_based",

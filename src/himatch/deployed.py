@@ -239,7 +239,7 @@ def _contribution(phi: NDArray[np.float32], aggregator: dict[str, Any]) -> NDArr
     if kind == "moments":
         x = x - np.array(aggregator["center"] or 0.0)
         return np.concatenate([x**p for p in range(1, aggregator["order"] + 1)])
-    return x if kind == "sum" else np.zeros_like(x)
+    return x if kind in ("sum", "timed_sum") else np.zeros_like(x)
 
 
 def _of_total(total: NDArray[np.float64], steps: int, aggregator: dict[str, Any]) -> NDArray[np.float64]:
@@ -254,6 +254,9 @@ def _of_total(total: NDArray[np.float64], steps: int, aggregator: dict[str, Any]
     if kind in ("sum", "counts"):
         scaled: NDArray[np.float64] = total / aggregator["scale"]
         return scaled
+    if kind == "timed_sum":
+        timed: NDArray[np.float64] = np.append(total, max(steps, 0)) / aggregator["scale"]
+        return timed
     if kind == "final":
         return np.full_like(total, np.nan)
     raw = np.split(total / (steps if steps > 0 else np.nan), aggregator["order"])

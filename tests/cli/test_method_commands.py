@@ -16,6 +16,7 @@ from command_line import Run, assert_refused
 
 import himatch as hm
 from himatch.cli.method_commands import check_flags, own_flags, summary, take_imports
+from himatch.cli.methods import TARGETS, rows
 from himatch.errors import HimatchError
 from himatch.methods import METHODS
 from himatch.networks.transformer import ModelConfig
@@ -220,3 +221,28 @@ def test_help_is_quick() -> None:
     for arguments in ("'--help'", "'match', '--help'", "'trian'"):
         found = subprocess.run([sys.executable, "-c", code % arguments], capture_output=True, text=True, check=True)
         assert found.stderr.splitlines()[-1] == "False False"
+
+
+def test_all_methods_are_listed(own: Path, run: Run) -> None:
+    code, out, _ = run("methods", "--json", "--import", own)
+    assert code == 0
+    found = {row["method"]: row for row in json.loads(out)}
+    assert found.keys() == METHODS.keys()
+    assert all(all(row.values()) for row in found.values())
+    assert found["gcsl"]["targets"] == "goal(X), goal(X, within=N)"
+    assert found["bdt"]["targets"].startswith("demo(")
+    assert found["coarse"]["system"] == found["cdt"]["system"]  # of a subclass of it
+    code, out, _ = run("methods")
+    assert code == 0
+    for name in METHODS:
+        assert f"\n{name} " in f"\n{out}"
+
+
+def test_a_method_that_says_nothing_of_itself_is_listed_by_its_docstring(methods: None) -> None:
+    class Silent(hm.methods.Method):
+        """Says nothing."""
+
+        name = "silent"
+
+    METHODS["silent"] = Silent
+    assert list(rows())[-1] == ("silent", "Says nothing.", "see its documentation", TARGETS["distribution"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from pathlib import Path
 
 import gymnasium
@@ -114,6 +115,36 @@ def test_a_target_outside_the_data_is_noted_once(
     said = [str(warning.message) for warning in caught]
     assert len([text for text in said if "beyond the bins" not in text and "ended after" not in text]) == 1
     assert result.outside > 0
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "noted"),
+    [
+        (hm.DT(), "return(5, within=12)", True),
+        (hm.GoalDT("height"), "goal(1.2, within=12)", True),
+        (hm.UDRL(), "return(5, within=12)", False),
+        (hm.GCSL("height"), "goal(1.2, within=12)", False),
+        (hm.GCSL("height", steps_left=False), "goal(1.2, within=12)", True),
+        (hm.CDT(), "return(5, within=12)", False),  # a histogram of what each step earns
+        (hm.BC(), "return(5, within=12)", False),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*lies beyond every training episode")
+def test_a_deadline_that_changes_nothing_is_noted(
+    method: hm.methods.Method, target: str, noted: bool, data: hm.TrajectoryDataset, tmp_path: Path
+) -> None:
+    """Rollouts end with it all the same, and the score is of their steps."""
+    policy = untrained(method, data, tmp_path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = policy.match(target, episodes=1, feature="reward" if method.name == "bc" else None)
+        policy.controller(target)
+    said = [str(w.message) for w in caught if "not conditioned on the time that is left" in str(w.message)]
+    assert len(said) == 2 * noted
+    assert not said or f"{target} is to it as if it had 1000 steps, and its rollouts end after 12;" in said[0]
+    assert result.steps == 12
+    assert result.lengths.max() <= 12
+    assert result.reached.shape == (1, 1, 1)
 
 
 def test_what_hardly_lies_outside_is_not_worth_a_word(data: hm.TrajectoryDataset, tmp_path: Path) -> None:

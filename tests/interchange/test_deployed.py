@@ -109,6 +109,8 @@ def check(policy: Policy, target: Any, conditionings: tuple[str, ...], data: hm.
         (hm.DT(), "return(40)", ("nominal", "remaining", "rehearsed"), False),
         (hm.MomentsDT("x_velocity", order=4), None, ("nominal", "remaining", "rehearsed"), False),
         (hm.GoalDT("obs[3]"), None, ("nominal", "remaining", "rehearsed"), False),
+        (hm.GCSL("x_velocity"), "goal(0.5, within=9)", ("nominal", "rehearsed"), False),
+        (hm.UDRL(), "return(30, within=25)", ("nominal", "remaining", "rehearsed"), False),
         (hm.BDT(m=2, target_window=4, look_ahead=3), None, ("nominal",), True),
         (hm.BDT(m=2, codes="pseudocode"), None, ("nominal",), False),
         (hm.MetaBC(m=2, encoder=(8,)), None, ("nominal",), False),

@@ -35,6 +35,9 @@ METHODS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "dt-e2e": (hm.DTE2E(m=3, target_window=3), {"tokens": "triples"}),
     "meta-bc": (hm.MetaBC(m=3), {"layers": 1}),
     "focal": (hm.FOCAL(m=3), {"layers": 1}),
+    "gcsl": (hm.GCSL("x_velocity"), {"head": "gaussian"}),
+    "udrl": (hm.UDRL(), {"layers": 1}),
+    "rcp": (hm.RCP(given="advantage"), {"layers": 1}),
 }
 
 
@@ -88,7 +91,9 @@ def robot(session: Any) -> Callable[[int, dict[str, NDArray[np.float32]]], NDArr
     return act
 
 
-@pytest.mark.parametrize("name", ["dt", "cdt", "moments", "bdt public", "dt-ae", "dt-cpc", "meta-bc", "focal"])
+@pytest.mark.parametrize(
+    "name", ["dt", "cdt", "moments", "bdt public", "dt-ae", "dt-cpc", "meta-bc", "focal", "gcsl", "rcp"]
+)
 def test_onnxruntime_acts_as_the_controller(
     name: str, hopper: hm.TrajectoryDataset, tmp_path: Path, sample_by: Callable[[Any], None]
 ) -> None:

@@ -8,7 +8,8 @@ from random_tensors import some
 from torch import Tensor
 
 from himatch.methods.focal.network import SquashedTaskPolicy
-from himatch.methods.metabc.network import TaskEncoder, TaskPolicy, metric_loss
+from himatch.methods.metabc.network import TaskEncoder, metric_loss
+from himatch.networks.single_step import StepPolicy
 from himatch.networks.transformer import initialize
 
 
@@ -57,7 +58,7 @@ def test_rescaled_embeddings_have_unit_size_and_the_same_geometry() -> None:
 
 @pytest.mark.parametrize("squashed", [False, True])
 def test_a_task_policy_sees_the_state_and_z_and_nothing_else(squashed: bool) -> None:
-    policy = SquashedTaskPolicy(2, 5, 3, 4, (8, 8)) if squashed else TaskPolicy(2, 5, 3, 4, (8, 8), 0.0, "tanh")
+    policy = SquashedTaskPolicy(2, 5, 3, 4, (8, 8)) if squashed else StepPolicy(2, 5, 3, 4, (8, 8), 0.0, "tanh")
     initialize(policy, (0, 1))
     z, states, times = some(2, 6, 1, 4), some(2, 6, 3, 5, seed=1), torch.zeros(2, 6, 3, dtype=torch.int64)
     actions = policy.action(policy(z, states, some(2, 6, 3, 3), times))

@@ -24,6 +24,9 @@ METHODS: dict[str, hm.methods.Method] = {
     "moments": hm.MomentsDT("x_velocity"),
     "goal": hm.GoalDT("height"),
     "goal of states": hm.GoalDT(),
+    "gcsl": hm.GCSL("height"),
+    "udrl": hm.UDRL(),
+    "rcp": hm.RCP(),
     "bdt": hm.BDT(**LEARNED),
     "meta-bc": hm.MetaBC(m=3, encoder=(16,), tasks=3, context_steps=4, pretrain_steps=2),
 }

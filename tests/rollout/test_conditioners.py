@@ -24,7 +24,15 @@ from himatch.networks.transformer import ModelConfig
 from himatch.rollout import Conditioning, make_conditioner
 from himatch.runs.folder import RunFolder
 from himatch.runs.run import Run
-from himatch.statistics.aggregators import BestTask, DiscountedSum, FinalValue, Histogram, Moments
+from himatch.statistics.aggregators import (
+    BestTask,
+    DiscountedSum,
+    FinalValue,
+    Histogram,
+    Moments,
+    TimedSum,
+    TimedValue,
+)
 from himatch.statistics.features import resolve_feature
 from himatch.statistics.information import InformationStatistic, Statistic
 from himatch.targets import Frame, Samples, Target
@@ -37,9 +45,11 @@ AGGREGATORS = {
     "mean": Moments(1, center=(0.7,)),
     "moments": Moments(4, center=(0.7,)),
     "goal": FinalValue(),
+    "goal in time": TimedValue(scale=10.0),
+    "sum in time": TimedSum(scale=10.0),
     "best task": BestTask(),
 }
-ADDITIVE = ("histogram", "sum", "mean", "moments")
+ADDITIVE = ("histogram", "sum", "sum in time", "mean", "moments")
 every = pytest.mark.parametrize("name", AGGREGATORS)
 additive = pytest.mark.parametrize("name", ADDITIVE)
 values = st.integers(1, 12).flatmap(
@@ -146,6 +156,9 @@ def remaining(name: str, target: np.ndarray, achieved: np.ndarray) -> np.ndarray
         return rest / rest.sum() if rest.sum() > 0 else wanted
     if isinstance(aggregator, DiscountedSum):
         return (target.sum(0, dtype=np.float64) - achieved.sum(0, dtype=np.float64)) / aggregator.scale
+    if isinstance(aggregator, TimedSum):
+        rest = target.sum(0, dtype=np.float64) - achieved.sum(0, dtype=np.float64)
+        return np.append(rest, max(0, steps - len(achieved))) / aggregator.scale
     if isinstance(aggregator, Moments):
         left = steps - len(achieved)
         if left <= 0:

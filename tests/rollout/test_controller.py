@@ -33,6 +33,9 @@ METHODS = {
     "bdt": hm.BDT(m=2, target_window=4, look_ahead=3),
     "meta-bc": hm.MetaBC(m=2, encoder=(8,)),
     "focal": hm.FOCAL(m=2, encoder=(8,)),
+    "gcsl": hm.GCSL("x_velocity"),
+    "udrl": hm.UDRL(),
+    "rcp": hm.RCP(given="advantage"),
 }
 
 
@@ -66,7 +69,7 @@ def test_actions_on_logged_episodes_under_any_target(
 
 @pytest.mark.parametrize(
     ("name", "conditioning"),
-    [*((name, "nominal") for name in METHODS), *((name, "remaining") for name in ("dt", "cdt", "moments"))],
+    [*((name, "nominal") for name in METHODS), *((name, "remaining") for name in ("dt", "cdt", "moments", "udrl"))],
 )
 def test_a_loop_of_ones_own_does_what_match_does(
     name: str, conditioning: str, data: hm.TrajectoryDataset, tmp_path: Path

@@ -47,6 +47,10 @@ VARIANTS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "three layers": (hm.CDT("x_velocity"), {"layers": 3}),
     "meta-bc": (hm.MetaBC(m=3, encoder=(16, 16)), {}),
     "focal": (hm.FOCAL(m=3, encoder=(16, 16)), {}),
+    "goal relabelled": (hm.GoalDT("x_velocity", relabel="uniform", steps_left=True), {}),
+    "gcsl": (hm.GCSL(), {}),
+    "udrl": (hm.UDRL("x_velocity"), {}),
+    "rcp": (hm.RCP(given="advantage"), {}),
     "context of one": (hm.CDT("x_velocity"), {"context": 1}),
 }
 TARGETS = (4, 9)  # steps of the targets: one shorter than the rollouts and than the context, one in between

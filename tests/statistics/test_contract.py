@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from himatch.errors import HimatchError
-from himatch.statistics.aggregators import AGGREGATORS, Additive, Aggregator, aggregator_from_spec, aggregator_spec
+from himatch.statistics.aggregators import (
+    AGGREGATORS,
+    Additive,
+    Aggregator,
+    Stretchwise,
+    aggregator_from_spec,
+    aggregator_spec,
+)
 
 ALL = sorted(AGGREGATORS.values(), key=lambda cls: cls.kind)
 each = pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.kind)
@@ -77,6 +84,22 @@ def test_totals_tell_the_statistic_of_every_rest(cls: type[Any], phi: np.ndarray
     np.testing.assert_allclose(z, aggregator(phi)[t], rtol=1e-4, atol=slack)
     nothing = aggregator.of_total(np.zeros_like(parts[0]), np.zeros(1))
     assert np.isnan(nothing).all() or (nothing == 0).all()
+
+
+@pytest.mark.parametrize("cls", [c for c in ALL if isinstance(c(), Stretchwise)], ids=lambda cls: cls.kind)
+@given(phi=features, data=st.data())
+def test_what_is_kept_tells_the_statistic_of_every_stretch(
+    cls: type[Any], phi: np.ndarray, data: st.DataObject
+) -> None:
+    """What hindsight relies on: from two rows, the statistic that the stretch between them has by itself."""
+    aggregator = cls().fit([phi])
+    first = data.draw(st.integers(0, len(phi) - 1))
+    last = data.draw(st.integers(first, len(phi) - 1))
+    kept = aggregator.kept(phi)
+    assert kept.shape == (len(phi), aggregator.width(phi.shape[1]))
+    a, b = aggregator.signs(kept.shape[1])
+    beyond = np.concatenate([kept, np.zeros_like(kept[:1])])[last + aggregator.beyond]
+    np.testing.assert_allclose(a * kept[first] + b * beyond, aggregator(phi[first : last + 1])[0], atol=1e-3)
 
 
 @each

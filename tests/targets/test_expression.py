@@ -42,6 +42,13 @@ def test_returns_and_goals_parse(values: list[float]) -> None:
     assert hm.parse_target(f"goal({text})") == Goal(tuple(values))
 
 
+@given(st.lists(numbers, min_size=1, max_size=3), st.none() | st.integers(1, 1000))
+def test_deadlines_parse_back(values: list[float], within: int | None) -> None:
+    for target in (Return(tuple(values), within), Goal(tuple(values), within)):
+        assert hm.parse_target(target.name, "hopper") == target
+    assert hm.parse_target("return( 9 , within = 200 )") == Return((9.0,), 200)
+
+
 @given(st.text(alphabet="normaluifpthe()+*,.0123456789-e 'x~&<>=[]", max_size=40))
 def test_nonsense_gives_an_error_that_points_into_the_text(text: str) -> None:
     found: HimatchError | None = None
@@ -84,6 +91,19 @@ def test_nonsense_gives_an_error_that_points_into_the_text(text: str) -> None:
         ("shift(samples(nowhere.npy), 1)", 14, "not a readable"),
         ("normal(2", 8, r"expected '\)' or a comma"),
         ("return(1, 1e999)", 10, "too large"),
+        ("goal(3, within=0)", 15, "within is a whole number of steps, one or more"),
+        ("goal(3, within=-4)", 15, "within is a whole number of steps"),
+        ("goal(3, within=2.5)", 15, "within is a whole number of steps"),
+        ("goal(3, within=1001)", 15, "1001 steps go beyond the horizon, which is 1000"),
+        ("return(3, within=1e999)", 17, "too large"),
+        ("return(3, within)", 16, "expected '=' after within"),
+        ("return(3, within=)", 17, r"expected a number \(how many steps\)"),
+        ("return(within=9)", 7, "expected a number"),
+        ("goal(3, within=9, 4)", 16, "within=STEPS comes last"),
+        ("goal(3, within=9", 16, r"expected '\)' or a comma"),
+        ("goal(3, by=9)", 8, "expected a number"),
+        ("normal(3, within=9)", 10, "expected a number"),
+        ("goal(3) for 9", 0, "of a whole episode"),
         ("(" * 60 + "normal(1,1)" + ")" * 60, 40, "too many brackets"),
         ("__import__('os')", 0, "unknown target"),
         ("hight > 1 & normal(1,1)", 0, "task hopper has no feature 'hight'; it has .*; did you mean height"),

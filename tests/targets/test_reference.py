@@ -293,6 +293,23 @@ def test_returns_and_goals(reference: hm.EpisodeReference, hopper: hm.Trajectory
         reference.mixture(inside)
 
 
+def test_what_was_seen_of_a_deadline_is_of_first_steps(hopper: hm.TrajectoryDataset) -> None:
+    """Episodes have 20 to 39 steps, and a deadline of 25 is that of a part of them."""
+    reference = hm.EpisodeReference.of(hopper, "x_velocity")
+    phi = [reference.episode(number)[:25] for number in range(len(hopper))]
+    goal, total = hm.parse_target("goal(0.5, within=25)"), hm.parse_target("return(9, within=25)")
+    np.testing.assert_array_equal(reference.seen(goal), [rows[-1] for rows in phi])
+    np.testing.assert_allclose(reference.seen(total), [rows.sum(axis=0, dtype=np.float64) for rows in phi])
+    assert reference.seen(hm.parse_target("goal(0.5)")) is reference.finals
+    most = float(reference.seen(total).max())
+    assert most < reference.totals.max()
+    assert reference.support(f"return({most:.6f}, within=25)").inside
+    assert not reference.support(f"return({reference.totals.max():.6f}, within=25)").inside
+    gaps = np.abs(reference.seen(total)[:, 0] - 9.0)
+    assert reference.nearest(total).episode == gaps.argmin()
+    assert reference.nearest(total).distance == pytest.approx(gaps.min(), rel=1e-4)
+
+
 def test_several_features_are_scored_jointly(hopper: hm.TrajectoryDataset) -> None:
     feature = resolve_feature("x_velocity,z_velocity", hopper.task)
     reference = hm.EpisodeReference.of(hopper, feature, horizon=200)

@@ -12,7 +12,7 @@ import himatch as hm
 from himatch.divergences import wasserstein_bins
 from himatch.errors import TargetError
 from himatch.statistics.features import resolve_feature
-from himatch.targets import Drawn, Frame, Patched, Samples, Shifted, checked_values
+from himatch.targets import Drawn, Frame, Goal, Patched, Return, Samples, Shifted, checked_values
 from himatch.targets.distribution import apportion
 
 TASK = hm.get_task("hopper")
@@ -50,6 +50,23 @@ def test_returns_and_goals_reach_the_statistic_they_name() -> None:
     assert z[500, 0] == pytest.approx(2.5, rel=1e-5)
     goal = hm.goal_based(TASK, "x_velocity").aggregator(hm.parse_target("goal(3.2)").values(FRAME))
     assert (goal == np.float32(3.2)).all()
+
+
+def test_a_deadline_is_the_time_that_is_left() -> None:
+    """A rollout lasts as long as its target, and past that its last z holds."""
+    values = hm.parse_target("goal(3.2, within=80)").values(FRAME)
+    z = hm.goal_based(TASK, "x_velocity", timed=True).aggregator(values)
+    assert z.shape == (80, 2)
+    np.testing.assert_allclose(z[[0, 79]], [[3.2, 0.079], [3.2, 0.0]], rtol=1e-6)
+    z = hm.command_based(TASK, "x_velocity").aggregator(hm.parse_target("return(900, within=200)").values(FRAME))
+    np.testing.assert_allclose(z[[0, 199]], [[0.9, 0.2], [0.0045, 0.001]], rtol=1e-4)
+    for text in ("goal(1, within=1001)", "return(1, within=1001)"):
+        with pytest.raises(TargetError, match=r"within=1001\) goes beyond the horizon, which is 1000 steps"):
+            hm.parse_target(text).values(FRAME)
+    for target in (Goal, Return):
+        for steps in (0, -3, 2.5):
+            with pytest.raises(TargetError, match=f"within is a whole number of steps, one or more, got {steps}"):
+                target((1.0,), steps)  # type: ignore[arg-type]
 
 
 def test_shifting_moves_raw_values_by_whole_bins(hopper: hm.TrajectoryDataset) -> None:

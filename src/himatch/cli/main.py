@@ -22,6 +22,7 @@ from himatch.cli.flags import CONFIG
 from himatch.cli.interchange import ExportRun, ImportWeights, PushRun
 from himatch.cli.make import CollectData, ListData, MakeData
 from himatch.cli.match import Evaluate, Match
+from himatch.cli.methods import ListMethods
 from himatch.cli.models import Models
 from himatch.cli.quickstart import Quickstart
 from himatch.cli.rehearse import Rehearse
@@ -73,6 +74,7 @@ Program = (
     | Annotated[Rehearse, tyro.conf.subcommand("rehearse")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[ListMethods, tyro.conf.subcommand("methods")]
     | Annotated[Experts, tyro.conf.subcommand("experts")]
     | Annotated[Models, tyro.conf.subcommand("models")]
     | Annotated[ExportRun, tyro.conf.subcommand("export")]

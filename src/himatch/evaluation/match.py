@@ -17,7 +17,7 @@ from himatch.evaluation.result import MatchResult
 from himatch.evaluation.sensitivity import note_ignored_in_match
 from himatch.methods import Agent
 from himatch.rollout import Conditioning, Player, make_conditioner, roll_out
-from himatch.rollout.checks import check_target, note_outside
+from himatch.rollout.checks import check_target, note_deadline, note_outside
 from himatch.rollout.environment import Environment, environment_name, replay_for, simulator_for
 from himatch.rollout.plans import EPISODES, Plans
 from himatch.runs.programs import Circumstances
@@ -68,6 +68,7 @@ def match_targets(
     note_ignored_in_match(run)
     for target in targets:
         check_target(run, agent.dims, target)
+        note_deadline(run, target)
         for bound in target.bounds:
             resolve_feature(bound.feature, run.task)
     _note_too_long(targets, np.array([len(checked_values(target, frame)) for target in targets]), run.task)

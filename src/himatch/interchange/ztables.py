@@ -18,14 +18,15 @@ from himatch.interchange.facts import Facts
 from himatch.policy import Policy
 from himatch.rehearsal import Arena
 from himatch.rollout import Conditioning, make_conditioner, objection
-from himatch.rollout.checks import check_target, note_bounds, note_outside
+from himatch.rollout.checks import check_target, note_bounds, note_deadline, note_outside
 from himatch.rollout.conditioners import Remaining
 from himatch.rollout.plans import EPISODES, Plans
 from himatch.rollout.programs import REMAINING
 from himatch.targets import Target, TargetLike
 from himatch.types import Trajectory
 
-SUBTRACTED = ("counts", "final", "histogram", "moments", "sum")  # himatch.deployed computes what remains of them
+SUBTRACTED = ("counts", "final", "histogram", "moments", "sum", "timed_sum")
+"""Statistics of which ``himatch.deployed`` computes what remains."""
 
 Tables = dict[str, NDArray[Any]]
 
@@ -51,6 +52,7 @@ def z_tables(policy: Policy, given: Sequence[TargetLike], facts: Facts, plans: P
     for target in targets:
         check_target(policy.run, policy.agent.dims, target)
         note_bounds(target)
+        note_deadline(policy.run, target)
         if policy.statistic.matched is not None:
             note_outside(target, None, policy.reference())
     tables: Tables = {}

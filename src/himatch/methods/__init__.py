@@ -8,6 +8,9 @@ method         feature Phi                 aggregator           the paper's name
 ``cdt``        any                         histogram            Categorical DT
 ``moments``    any                         first moments        (Section "Learned Phi", moments)
 ``goal``       any                         final value          goal-based category of Table him_summary
+``gcsl``       any                         a later value        goal-conditioned supervised learning
+``udrl``       reward or any               sum of a stretch     upside-down RL
+``rcp``        reward or any               sum                  reward-conditioned policies
 ``bdt``        state                       second transformer   Bi-directional DT
 ``dt-ae``      learned (auto-encoder)      mean of a window     DT-AE
 ``dt-cpc``     learned (contrastive)       mean of a window     DT-CPC
@@ -21,9 +24,12 @@ from himatch.methods.base import Agent, Method
 from himatch.methods.bdt import BDT
 from himatch.methods.dtx import DTAE, DTCPC, DTE2E
 from himatch.methods.focal import FOCAL
+from himatch.methods.gcsl import GCSL
 from himatch.methods.gdt import BC, CDT, DT, GoalDT, MomentsDT, SequenceMethod
 from himatch.methods.metabc import MetaBC
+from himatch.methods.rcp import RCP
 from himatch.methods.registry import METHODS, check_method, make_method, method_from_spec, method_spec
+from himatch.methods.udrl import UDRL
 
 __all__ = [
     "BC",
@@ -34,7 +40,10 @@ __all__ = [
     "DTCPC",
     "DTE2E",
     "FOCAL",
+    "GCSL",
     "METHODS",
+    "RCP",
+    "UDRL",
     "Agent",
     "GoalDT",
     "MetaBC",

@@ -170,6 +170,12 @@ class Method:
     """Whether a target must be a demonstration."""
     matches: ClassVar[Literal["distribution", "return", "goal"]] = "distribution"
     """The kind of target that says most to it."""
+    system: ClassVar[str] = ""
+    """The system of the literature that it stands for, for ``himatch methods``."""
+    conditioned_on: ClassVar[str] = ""
+    """What its policy is conditioned on, in a few words."""
+    suits: ClassVar[str] = ""
+    """Targets that suit it, as expressions; where left out, what ``matches`` and ``imitates`` say."""
     presets: ClassVar[Mapping[str, Settings]] = {"paper": {}, "fast": {}, "cpu": {}}
     """Settings of the model and of training that differ from the defaults (Table dt_hyper), by preset."""
     fixed: ClassVar[Settings] = {}

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
+
+from himatch.methods.hindsight import Hindsight
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,8 @@ class BatchSpec:
     Target states start at the window's last step plus ``target_start`` and a look-ahead, drawn from 0 to
     ``look_ahead``; at run time at the present step plus ``rollout_start``. ``tasks`` adds rewards, task numbers and,
     once episodes are embedded, the embedding of an episode of the same task; ``transitions`` adds what follows a step,
-    with ``noise`` standard normal numbers beside it.
+    with ``noise`` standard normal numbers beside it. With ``hindsight`` z is made when a window is cut, from a later
+    step of the episode that is drawn for it.
     """
 
     context: int
@@ -36,6 +41,13 @@ class BatchSpec:
     tasks: bool = False
     transitions: bool = False
     noise: int = 0
+    hindsight: Hindsight | None = None
+
+    def draw_ahead(self, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """A random number for each window: a look-ahead, or what selects a later step or another episode."""
+        if self.hindsight is not None:
+            return self.hindsight.draw(rng, shape)
+        return rng.integers(self.look_ahead + 1, size=shape)
 
 
 class Batch(NamedTuple):

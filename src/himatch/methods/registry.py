@@ -10,11 +10,14 @@ from himatch.methods.base import Method
 from himatch.methods.bdt import BDT
 from himatch.methods.dtx import DTAE, DTCPC, DTE2E
 from himatch.methods.focal import FOCAL
+from himatch.methods.gcsl import GCSL
 from himatch.methods.gdt import BC, CDT, DT, GoalDT, MomentsDT
 from himatch.methods.metabc import MetaBC
+from himatch.methods.rcp import RCP
+from himatch.methods.udrl import UDRL
 
 BUILT_IN: dict[str, type[Method]] = {
-    cls.name: cls for cls in (BC, DT, CDT, MomentsDT, GoalDT, BDT, DTAE, DTCPC, DTE2E, MetaBC, FOCAL)
+    cls.name: cls for cls in (BC, DT, CDT, MomentsDT, GoalDT, GCSL, UDRL, RCP, BDT, DTAE, DTCPC, DTE2E, MetaBC, FOCAL)
 }
 
 

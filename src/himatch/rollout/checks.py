@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from himatch.errors import TargetError, note
 from himatch.methods.batch import Dims
 from himatch.runs.run import Run
@@ -20,6 +22,24 @@ def check_target(run: Run, dims: Dims, target: Target) -> None:
         )
     if run.statistic.matched is not None:
         checked_values(target, run.reference().frame)
+
+
+def note_deadline(run: Run, target: Target) -> None:
+    """Say so where a deadline makes no difference to what the policy is conditioned on."""
+    if run.statistic.matched is None or target.matches == "distribution":
+        return
+    frame = run.reference().frame
+    values = target.values(frame)
+    steps, horizon = len(values), frame.horizon
+    if steps >= horizon:
+        return
+    whole = values.sum(axis=0, dtype=np.float64) / horizon if target.matches == "return" else values[-1]
+    without = np.tile(whole.astype(np.float32), (horizon, 1))
+    if np.allclose(run.statistic.of_values(values)[0], run.statistic.of_values(without)[0], rtol=1e-4, atol=1e-6):
+        note(
+            f"the policy is not conditioned on the time that is left: {target.name} is to it as if it had {horizon} "
+            f"steps, and its rollouts end after {steps}; gcsl and udrl are conditioned on it"
+        )
 
 
 def note_bounds(target: Target) -> None:
@@ -44,9 +64,10 @@ def note_outside(target: Target, mixture: Mixture | None, reference: EpisodeRefe
             remedy += f", and the nearest mixture of them is {mixture.w1:.3g} away (W1)"
     else:
         what = f"{target.name} lies beyond every training episode"
-        reached = reference.totals if target.matches == "return" else reference.finals
-        numbers = ", ".join(f"{x:.4g}" for x in reached[reference.nearest(target).episode])
-        remedy = f"the nearest achievable is {target.matches}({numbers})"
+        numbers = ", ".join(f"{x:.4g}" for x in reference.seen(target)[reference.nearest(target).episode])
+        steps = len(target.values(reference.frame))
+        within = f", within={steps}" if steps < reference.frame.horizon else ""
+        remedy = f"the nearest achievable is {target.matches}({numbers}{within})"
     note(f"{what}; {remedy}")
 
 

@@ -12,7 +12,7 @@ from himatch.data import TrajectoryDataset
 from himatch.errors import HimatchError, TargetError
 from himatch.methods import Agent
 from himatch.methods.conditioner import Conditioner
-from himatch.rollout.checks import check_target, note_bounds, note_outside
+from himatch.rollout.checks import check_target, note_bounds, note_deadline, note_outside
 from himatch.rollout.conditioners import Conditioning, make_conditioner
 from himatch.rollout.environment import environment_name
 from himatch.rollout.plans import EPISODES, Plans
@@ -66,6 +66,7 @@ class Planner:
         for target in {id(target): target for target in targets}.values():
             if self.conditioning != "rehearsed":  # whose programs were chosen with them in view
                 note_bounds(target)
+            note_deadline(self._run, target)
         if self._run.statistic.matched is not None:
             for target in {id(target): target for target in targets}.values():
                 note_outside(target, None, self._run.reference())

@@ -32,6 +32,9 @@ from himatch.statistics.aggregators import (
     FinalValue,
     Histogram,
     Moments,
+    Stretchwise,
+    TimedSum,
+    TimedValue,
     aggregator_from_spec,
     aggregator_spec,
 )
@@ -114,8 +117,11 @@ class Statistic:
         """How many numbers z has (k)."""
         return 0
 
-    def relabel(self, episodes: EpisodeSet, out: Array | None = None) -> Array | None:
-        """``z_t`` for every step of a dataset, where it can be known before training."""
+    def relabel(self, episodes: EpisodeSet, out: Array | None = None, *, hindsight: bool = False) -> Array | None:
+        """``z_t`` for every step of a dataset, where it can be known before training.
+
+        With ``hindsight``, in its place what a sampler keeps of every step, to relabel windows with any later one.
+        """
         return None
 
     def on_demand(self, episodes: EpisodeSet, allocate: Allocate) -> StepRows | None:
@@ -226,8 +232,15 @@ class InformationStatistic(Statistic):
         """``z_t`` for every step of one trajectory, ``(T, k)``."""
         return self._aggregated(self.feature(trajectory))
 
-    def relabel(self, episodes: EpisodeSet, out: Array | None = None) -> Array:
-        """``z_t`` for every step of a dataset, episode after episode, ``(steps, k)``; into ``out`` where given."""
+    def relabel(self, episodes: EpisodeSet, out: Array | None = None, *, hindsight: bool = False) -> Array:
+        """``z_t`` for every step of a dataset, episode after episode, ``(steps, k)``; into ``out`` where given.
+
+        With ``hindsight`` what the aggregator keeps of every step instead, of the same width.
+        """
+        of_rows = self._aggregated
+        if hindsight:
+            assert isinstance(self.aggregator, Stretchwise)
+            of_rows = self.aggregator.kept
         if len(episodes) == 0:
             raise DataError("there are no episodes to relabel")
         z, row = out, 0
@@ -240,7 +253,7 @@ class InformationStatistic(Statistic):
                     f"feature {self.feature.name!r} has width {phi.shape[1]} in episode {episode} and another before; "
                     "it must have the same in all of them"
                 )
-            z[row : row + len(phi)] = self._aggregated(phi)
+            z[row : row + len(phi)] = of_rows(phi)
             row += len(phi)
         assert z is not None
         return z
@@ -289,9 +302,10 @@ class LearnedStatistic(Statistic):
         return self.width
 
 
-def goal_based(task: Task, feature: str | Feature) -> InformationStatistic:
-    """Where the trajectory ends up, ``phi_T``."""
-    return InformationStatistic(resolve_feature(feature, task), FinalValue())
+def goal_based(task: Task, feature: str | Feature, *, timed: bool = False) -> InformationStatistic:
+    """Where the trajectory ends up, ``phi_T``; ``timed`` also in how many steps, divided by the horizon."""
+    aggregator = TimedValue(float(task.horizon)) if timed else FinalValue()
+    return InformationStatistic(resolve_feature(feature, task), aggregator)
 
 
 def multi_task(task: Task, rewards: str | Feature | Sequence[str], gamma: float = 1.0) -> InformationStatistic:
@@ -306,6 +320,11 @@ def return_based(
     """DT: the sum of the feature to the end, divided by ``scale``, or where that is left out by the horizon."""
     divided_by = float(task.horizon) if scale is None else scale
     return InformationStatistic(resolve_feature(feature, task), DiscountedSum(gamma, divided_by))
+
+
+def command_based(task: Task, feature: str | Feature = "reward") -> InformationStatistic:
+    """Upside-down RL: the sum of the feature to the end and the steps until then, both divided by the horizon."""
+    return InformationStatistic(resolve_feature(feature, task), TimedSum(float(task.horizon)))
 
 
 def full_trajectory(m: int = 16) -> LearnedStatistic:

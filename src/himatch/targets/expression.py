@@ -1,4 +1,4 @@
-"""Targets as text: ``0.5*normal(5,1) + 0.5*normal(13,1)``, ``return(5000)``, ``demo(data.hdf5, 3)``.
+"""Targets as text: ``0.5*normal(5,1) + 0.5*normal(13,1)``, ``goal(3, within=80)``, ``demo(data.hdf5, 3)``.
 
 Grammar::
 
@@ -7,7 +7,7 @@ Grammar::
     sequence   := { expression "for" steps "then" } expression [ "for" steps ]
     expression := term { "+" term }
     term       := [ number "*" ] atom
-    atom       := "(" sequence ")" | name "(" argument { "," argument } ")"
+    atom       := "(" sequence ")" | name "(" argument { "," argument } [ "," "within" "=" steps ] ")"
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SIGN, _CONDITION = re.compile(r"[<>]=?"), re.compile(r"[~<>=]")
 _FOR, _THEN = re.compile(r"for\b"), re.compile(r"then\b")
+_WITHIN = re.compile(r"within\b")
 _FEATURE = re.compile(rf"{FEATURE.pattern}|'[^']+'|\"[^\"]+\"")
 _DEEPEST = 40
 
@@ -152,6 +153,32 @@ class _Parser:
         if self.position == len(self.text):  # before anybody counts them
             raise self.error("expected ')' or a comma")
         return tuple(values)
+
+    def whole(self) -> tuple[tuple[float, ...], int | None]:
+        """Numbers, and within how many steps, where that is said."""
+        values = [self.number("an argument")]
+        within = None
+        while self.accept(","):
+            if self.read(_WITHIN) is None:
+                values.append(self.number("an argument, or within=STEPS"))
+                continue
+            self.expect("=", "after within")
+            within = self.deadline()
+            if self.accept(","):
+                raise self.error("within=STEPS comes last", self.position - 1)
+        if self.position == len(self.text):
+            raise self.error("expected ')' or a comma")
+        return tuple(values), within
+
+    def deadline(self) -> int:
+        """The number of steps after ``within=``, no more than the horizon, where that is known."""
+        steps = self.number("how many steps")
+        place = self.arguments[-1]
+        if steps != int(steps) or steps < 1:
+            raise self.error("within is a whole number of steps, one or more", place)
+        if self.task is not None and steps > (horizon := get_task(self.task).horizon):
+            raise self.error(f"{number(steps)} steps go beyond the horizon, which is {horizon}", place)
+        return int(steps)
 
     def path(self, expected: str = "expected a file name") -> str:
         """A name: quoted, or everything up to the next comma or bracket."""
@@ -357,8 +384,8 @@ class _Parser:
         start = self.position
         name = self.read(_NAME)
         calls: dict[str, Callable[[], Item]] = {
-            "return": lambda: Return(self.numbers()),
-            "goal": lambda: Goal(self.numbers()),
+            "return": lambda: Return(*self.whole()),
+            "goal": lambda: Goal(*self.whole()),
             "shift": self.shift,
             "patch": self.patch,
             "joint": self.joint,

@@ -230,10 +230,22 @@ class EpisodeReference:
             outside = float((~covered).mean(axis=0).max())
             return Support(outside == 0.0, outside)
         wanted = values.sum(axis=0, dtype=np.float64) if target.matches == "return" else values[-1]
-        seen = self.totals if target.matches == "return" else self.finals
+        seen = self.seen(target)
         slack = 1e-6 * np.maximum(1.0, np.abs(seen).max(axis=0))
         inside = bool(np.all((wanted >= seen.min(axis=0) - slack) & (wanted <= seen.max(axis=0) + slack)))
         return Support(inside, 0.0 if inside else 1.0)
+
+    def seen(self, target: Target) -> Float[Array64, "E d"]:
+        """The total or last value of every episode; of its first steps where the return or goal lasts fewer."""
+        of_return, steps = target.matches == "return", len(target.values(self.frame))
+        if steps >= self.lengths.max(initial=0):
+            return self.totals if of_return else self.finals
+        starts = np.cumsum(self.lengths) - self.lengths
+        parts = [
+            self.values[a : a + min(steps, n)] for a, n in zip(starts.tolist(), self.lengths.tolist(), strict=True)
+        ]
+        found = [part.sum(axis=0, dtype=np.float64) if of_return else part[-1].astype(np.float64) for part in parts]
+        return np.array(found)
 
     def nearest(self, target: TargetLike) -> Nearest:
         """The training episode whose statistic is nearest."""
@@ -246,11 +258,8 @@ class EpisodeReference:
             distances = np.array([wasserstein_marginal(phi, wanted).sum() for phi in episodes])
         else:
             values = target.values(self.frame)
-            if target.matches == "return":
-                gap = self.totals - values.sum(axis=0, dtype=np.float64)
-            else:
-                gap = self.finals - values[-1]
-            distances = np.linalg.norm(gap, axis=1)
+            whole = values.sum(axis=0, dtype=np.float64) if target.matches == "return" else values[-1]
+            distances = np.linalg.norm(self.seen(target) - whole, axis=1)
         episode = int(np.argmin(distances))
         return Nearest(episode, float(distances[episode]))
 

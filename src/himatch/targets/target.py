@@ -230,46 +230,72 @@ class Synthetic(Target):
 
 @dataclass(frozen=True)
 class Return(Target):
-    """A total of the feature over the episode, earned evenly."""
+    """A total of the feature over the episode, or over its first ``within`` steps, earned evenly."""
 
     matches: ClassVar[Matches] = "return"
     totals: tuple[float, ...]
+    within: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_within(self.within)
 
     @property
     def name(self) -> str:
         """The expression that gives this target back."""
-        return f"return({', '.join(map(number, self.totals))})"
+        return _whole_name("return", self.totals, self.within)
 
     @shaped
     def values(self, frame: Frame) -> Float[Array, "T d"]:
         """The same share at every step."""
-        return np.tile(self._row(self.totals, frame) / frame.horizon, (frame.horizon, 1))
+        steps = _steps_within(self, self.within, frame)
+        return np.tile(self._row(self.totals, frame) / steps, (steps, 1))
 
     def alike(self, reached: NDArray[np.floating], frame: Frame) -> Target | None:
-        """The mean of these."""
-        return Return(tuple(map(rounded, reached.mean(axis=0).tolist())))
+        """The mean of these, within as many steps."""
+        return Return(tuple(map(rounded, reached.mean(axis=0).tolist())), self.within)
 
 
 @dataclass(frozen=True)
 class Goal(Target):
-    """A feature value to end at."""
+    """A feature value to end at, or to be at ``within`` so many steps: the episode then ends with these."""
 
     matches: ClassVar[Matches] = "goal"
     goal: tuple[float, ...]
+    within: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_within(self.within)
 
     @property
     def name(self) -> str:
         """The expression that gives this target back."""
-        return f"goal({', '.join(map(number, self.goal))})"
+        return _whole_name("goal", self.goal, self.within)
 
     @shaped
     def values(self, frame: Frame) -> Float[Array, "T d"]:
         """The goal throughout; only the last row counts for a final-value statistic."""
-        return np.tile(self._row(self.goal, frame), (frame.horizon, 1))
+        return np.tile(self._row(self.goal, frame), (_steps_within(self, self.within, frame), 1))
 
     def alike(self, reached: NDArray[np.floating], frame: Frame) -> Target | None:
-        """The mean of these."""
-        return Goal(tuple(map(rounded, reached.mean(axis=0).tolist())))
+        """The mean of these, within as many steps."""
+        return Goal(tuple(map(rounded, reached.mean(axis=0).tolist())), self.within)
+
+
+def _check_within(steps: int | None) -> None:
+    if steps is not None and (not isinstance(steps, int | np.integer) or steps < 1):
+        raise TargetError(f"within is a whole number of steps, one or more, got {steps}")
+
+
+def _whole_name(word: str, numbers: tuple[float, ...], within: int | None) -> str:
+    deadline = [] if within is None else [f"within={within}"]
+    return f"{word}({', '.join([*map(number, numbers), *deadline])})"
+
+
+def _steps_within(target: Target, within: int | None, frame: Frame) -> int:
+    """Steps of the rollout: to the deadline, or to the horizon."""
+    if within is not None and within > frame.horizon:
+        raise TargetError(f"{target.name} goes beyond the horizon, which is {frame.horizon} steps")
+    return within or frame.horizon
 
 
 @dataclass(frozen=True, eq=False)

@@ -138,7 +138,7 @@ def validate(agent: Agent, sampler: DeviceSampler) -> dict[str, Tensor]:
     """Metrics of every model on the same windows of the validation slice, ``(K,)`` each."""
     rng, size = np.random.default_rng(0), (1, VALIDATION_WINDOWS)
     chosen = rng.integers(len(sampler.index), size=size)
-    ahead = rng.integers(sampler.spec.look_ahead + 1, size=size)
+    ahead = sampler.spec.draw_ahead(rng, size)
     places = [torch.from_numpy(x).expand(len(agent.seeds), -1).to(sampler.device) for x in (chosen, ahead)]
     agent.eval()
     found = agent.report(sampler.gather(places[0], places[1]))

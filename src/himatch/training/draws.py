@@ -12,6 +12,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from himatch.methods.batch import BatchSpec
+from himatch.methods.hindsight import Hindsight
+
 Sampling = Literal["windows", "episodes"]
 CHUNK = 256
 """Steps whose random draws are made together."""
@@ -72,8 +75,8 @@ class WindowIndex:
 class Draws(NamedTuple):
     """Random choices for a chunk of steps, for K models: window numbers and look-aheads, (steps, K, B), and noise.
 
-    ``ahead`` is a look-ahead, or for methods of tasks selects an episode (``DeviceSampler.gather``). ``noise`` is
-    (steps, K, B, n), standard normal, where a method needs some.
+    ``ahead`` is a look-ahead, or selects a later step to relabel with, or for methods of tasks an episode
+    (``DeviceSampler.gather``). ``noise`` is (steps, K, B, n), standard normal, where a method needs some.
     """
 
     window: NDArray[np.int64]
@@ -89,13 +92,15 @@ def draw(
     look_ahead: int,
     noise: int = 0,
     sampling: Sampling = "windows",
+    hindsight: Hindsight | None = None,
 ) -> Draws:
     """The draws of one chunk, window by window."""
+    spec = BatchSpec(1, look_ahead=look_ahead, hindsight=hindsight)
     chosen, ahead, random = [], [], []
     for seed in seeds:
         rng = np.random.default_rng([seed, chunk])
         chosen.append(index.draw(rng, (CHUNK, batch), sampling))
-        ahead.append(rng.integers(look_ahead + 1, size=(CHUNK, batch)))
+        ahead.append(spec.draw_ahead(rng, (CHUNK, batch)))
         if noise:
             random.append(rng.standard_normal((CHUNK, batch, noise), dtype=np.float32))
     stacked = np.stack(random, axis=1) if noise else None

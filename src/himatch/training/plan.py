@@ -108,18 +108,21 @@ class Plan:
     def relabelled(self) -> Iterator[tuple[StepRows | None, Array | None]]:
         """Z of training and validation episodes, where it can be computed before training.
 
-        Beside mapped data it is computed when it is read, where that is cheap, and else it is mapped too.
+        Beside mapped data it is computed when it is read, where that is cheap, and else it is mapped too. With
+        hindsight windows are relabelled when they are cut, and in place of z is what that needs of every step.
         """
-        validation = self.statistic.relabel(self.validation) if len(self.validation) else None
+        hindsight = self.spec.hindsight is not None
+        relabel = partial(self.statistic.relabel, hindsight=hindsight)
+        validation = relabel(self.validation) if len(self.validation) else None
         if not self.trained_on.mapped or self.statistic.matched is None:
-            yield self.statistic.relabel(self.trained_on), validation
+            yield relabel(self.trained_on), validation
             return
         # In the run folder, where there is room: a temporary one may be in memory, which such data does not fit into.
         place, shape = self.folder.z_file, (self.trained_on.steps, self.dims.z)
         try:
-            z = self.statistic.on_demand(self.trained_on, partial(mapped_array, place))
+            z = None if hindsight else self.statistic.on_demand(self.trained_on, partial(mapped_array, place))
             if z is None:
-                z = self.statistic.relabel(self.trained_on, out=mapped_array(place, shape))
+                z = relabel(self.trained_on, out=mapped_array(place, shape))
             yield z, validation
         finally:
             place.unlink(missing_ok=True)

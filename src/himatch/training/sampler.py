@@ -20,7 +20,7 @@ from himatch.data import TrajectoryDataset
 from himatch.methods.base import Agent
 from himatch.methods.batch import Batch, BatchSpec
 from himatch.methods.normalizers import Normalizers
-from himatch.methods.window import cut
+from himatch.methods.window import Rows, cut
 from himatch.training.draws import CHUNK, Draws, Sampling, TaskDraws, Tasks, WindowIndex, draw
 from himatch.training.transitions import Transitions
 from himatch.types import Array, StepRows
@@ -30,7 +30,12 @@ class Sampler:
     """The windows of a dataset: which there are, how they are drawn, and what of their episodes comes with them."""
 
     def __init__(
-        self, dataset: TrajectoryDataset, spec: BatchSpec, normalizers: Normalizers, device: torch.device
+        self,
+        dataset: TrajectoryDataset,
+        z: StepRows | None,
+        spec: BatchSpec,
+        normalizers: Normalizers,
+        device: torch.device,
     ) -> None:
         self.dataset, self.spec, self.device = dataset, spec, device
         self.normalizers = normalizers.to(device)
@@ -38,6 +43,10 @@ class Sampler:
         self.transitions = Transitions(dataset) if spec.transitions else None
         followed = None if self.transitions is None else self.transitions.followed
         self.index = WindowIndex.of(dataset.lengths, spec.context, followed)
+        self.signs: tuple[Any, Any] | None = None
+        if spec.hindsight is not None:
+            assert z is not None
+            self.signs = spec.hindsight.of.signs(z.shape[1])
         self._task_draws: dict[int, TaskDraws] = {}
 
     def draw(
@@ -45,10 +54,22 @@ class Sampler:
     ) -> Draws:
         """Random windows for a chunk of steps; ``context_steps`` in a row of one task each, or any."""
         if not context_steps or self.tasks is None:
-            return draw(seeds, chunk, self.index, batch, self.spec.look_ahead, self.spec.noise, sampling)
+            spec = self.spec
+            return draw(seeds, chunk, self.index, batch, spec.look_ahead, spec.noise, sampling, spec.hindsight)
         if context_steps not in self._task_draws:
             self._task_draws[context_steps] = TaskDraws(self.tasks, self.index, context_steps)
         return self._task_draws[context_steps](seeds, chunk, batch)
+
+    def z_of(self, z: Any, rows: Rows, now: Rows, last: Rows, start: Rows, ahead: Rows) -> Any:
+        """What windows are conditioned on: z of their rows, or with hindsight that until the later steps drawn.
+
+        Windows end at times ``now``; their episodes begin at rows ``start`` and end at times ``last``.
+        """
+        hindsight = self.spec.hindsight
+        if z is None or hindsight is None:
+            return None if z is None else z[rows]
+        assert self.signs is not None
+        return hindsight.z(z, rows, hindsight.later(now, last, start, ahead, len(z)), self.signs)
 
     def embed_episodes(self, agent: Agent) -> Float[Tensor, "K E m"] | None:
         """Give windows the embedding of an episode of their task, where the agent makes such."""
@@ -84,7 +105,7 @@ class DeviceSampler(Sampler):
         normalizers: Normalizers,
         device: torch.device,
     ) -> None:
-        super().__init__(dataset, spec, normalizers, device)
+        super().__init__(dataset, z, spec, normalizers, device)
         normalize, index = self.normalizers, self.index
 
         def here(array: NDArray[Any]) -> Tensor:
@@ -95,7 +116,11 @@ class DeviceSampler(Sampler):
             self.terminated = here(self.transitions.terminated)
             observations = torch.cat([observations, here(self.transitions.finals)])
         self.observations, self.actions = normalize.states(observations), normalize.actions(here(dataset.actions))
-        self.z = None if z is None else normalize.z(here(np.asarray(z)))
+        self.z = None if z is None else here(np.asarray(z))
+        if self.signs is not None:  # z is made when a window is cut
+            self.signs = here(self.signs[0]), here(self.signs[1])
+        elif self.z is not None:
+            self.z = normalize.z(self.z)
         # Of every episode: the number of its first window, the row of its start and the time of its last step.
         self.window, self.start, self.last = here(index.first), here(index.start), here(index.last)
         self.steps = torch.arange(spec.context, device=device)
@@ -133,9 +158,10 @@ class DeviceSampler(Sampler):
     ) -> Batch:
         """The windows of those numbers.
 
-        ``ahead`` is a random number for each, up to the spec's ``look_ahead``, and means one of two things. For learned
-        codes it is how many steps after the window's last one its target states start. For methods of tasks it selects
-        the companion, the episode of the same task whose embedding is z. No method of himatch needs both.
+        ``ahead`` is a random number for each, as the spec draws it, and means one of three things. For learned codes it
+        is how many steps after the window's last one its target states start. With hindsight it selects the later step
+        that the window is relabelled with. For methods of tasks it selects the companion, the episode of the same task
+        whose embedding is z. No method of himatch needs two of them.
         """
         episode = torch.searchsorted(self.window, window.contiguous(), right=True) - 1
         time, start, last = window - self.window[episode], self.start[episode, None], self.last[episode, None]
@@ -145,7 +171,9 @@ class DeviceSampler(Sampler):
         if self.index.short:
             inside, mask = torch.minimum(times, last), (times <= last).float()
         rows = inside + start
-        z = None if self.z is None else self.z[rows]
+        z = self.z_of(self.z, rows, now, last[..., 0], start[..., 0], ahead)
+        if z is not None and self.signs is not None:
+            z = self.normalizers.z(z)
         batch = Batch(self.observations[rows], self.actions[rows], times, z, mask=mask, noise=noise)
         if self.spec.target_states:
             target_times = torch.minimum(target_times, last)
@@ -185,7 +213,7 @@ class StreamedSampler(Sampler):
         normalizers: Normalizers,
         device: torch.device,
     ) -> None:
-        super().__init__(dataset, spec, normalizers, device)
+        super().__init__(dataset, z, spec, normalizers, device)
         packed = dataset.packed
         self.observations, self.actions, self.rewards, self.z = packed.observations, packed.actions, packed.rewards, z
         self.shifts = dataset.shifts
@@ -238,11 +266,12 @@ class StreamedSampler(Sampler):
         rows = inside + start
         shift = self.shifts[episode][..., None]
         packed_rows = rows + shift
+        z = self.z_of(self.z, rows, now, last[..., 0], start[..., 0], ahead)
         batch = Batch(
             self._tensor(self.observations[packed_rows]),
             self._tensor(self.actions[packed_rows]),
             self._tensor(times),
-            None if self.z is None else self._tensor(self.z[rows]),
+            None if z is None else self._tensor(z),
             mask=self._tensor((times <= last).astype(np.float32)) if index.short else None,
             noise=None if noise is None else self._tensor(noise),
         )

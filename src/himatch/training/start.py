@@ -82,7 +82,7 @@ class Start:
 
     def check(self, method: Method, model: ModelConfig, seeds: Sequence[int]) -> None:
         """Refuse another method, another model, or seeds that are neither its own nor copies of its only one."""
-        before = {**self.run.description["method"], **self.model}
+        before = {**method_spec(self.run.method), **self.model}
         if before.get("name") != method.name:
             raise HimatchError(
                 f"{self.run.folder} was trained with {before.get('name')}, and a {method.name} cannot start from it: "
@@ -90,7 +90,7 @@ class Start:
             )
         now = {**method_spec(method), **asdict(model)}
         if differing := [
-            f"{key} {before.get(key)}, here {now[key]}" for key in now if before.get(key) != _json(now[key])
+            f"{key} {before.get(key)}, here {now[key]}" for key in now if _json(before.get(key)) != _json(now[key])
         ]:
             raise HimatchError(
                 f"{self.run.folder} cannot be started from: it has {'; '.join(differing)}; give its settings"

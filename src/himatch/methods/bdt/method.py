@@ -17,6 +17,8 @@ class BDT(LearnedMethod):
     """Bi-directional Decision Transformer: conditioned on codes of an anti-causal transformer over target states."""
 
     name: ClassVar[str] = "bdt"
+    system: ClassVar[str] = "Bi-directional DT (Furuta et al. 2022)"
+    conditioned_on: ClassVar[str] = "a code of a demonstration's next states"
 
     def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
         """Two transformers a model."""

@@ -37,6 +37,8 @@ class DTE2E(EncoderMethod):
     """DT-E2E: conditioned on codes of a state encoder that is trained by the policy's loss alone."""
 
     name: ClassVar[str] = "dt-e2e"
+    system: ClassVar[str] = "DT-X, one-shot imitation (Furuta et al. 2022)"
+    conditioned_on: ClassVar[str] = "the mean of learned features of a demonstration's next states (end to end)"
 
     def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
         """A sequence policy and an encoder a model."""
@@ -85,6 +87,8 @@ class DTAE(UnsupervisedMethod):
     """DT-AE: conditioned on codes of an auto-encoder of states."""
 
     name: ClassVar[str] = "dt-ae"
+    system: ClassVar[str] = "DT-X, one-shot imitation (Furuta et al. 2022)"
+    conditioned_on: ClassVar[str] = "the mean of learned features of a demonstration's next states (auto-encoder)"
     encoder: ClassVar[type[SummedEncoder]] = Autoencoder
 
 
@@ -93,6 +97,8 @@ class DTCPC(UnsupervisedMethod):
     """DT-CPC: conditioned on codes of a contrastive state encoder (CURL)."""
 
     name: ClassVar[str] = "dt-cpc"
+    system: ClassVar[str] = "DT-X, one-shot imitation (Furuta et al. 2022)"
+    conditioned_on: ClassVar[str] = "the mean of learned features of a demonstration's next states (contrastive)"
     encoder: ClassVar[type[SummedEncoder]] = ContrastiveEncoder
 
 

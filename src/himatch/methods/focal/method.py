@@ -30,6 +30,8 @@ class FOCAL(TaskMethod):
     """
 
     name: ClassVar[str] = "focal"
+    system: ClassVar[str] = "FOCAL (Li et al. 2021), meta-RL"
+    conditioned_on: ClassVar[str] = "the embedding of a whole demonstration"
     unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens", "activation", "dropout", "head")
     validated: ClassVar[bool] = False  # the better it gets, the less it need do what the data did
     discount: float = 0.99

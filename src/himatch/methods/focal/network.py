@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from himatch._runtime.shapes import Float, shaped
-from himatch.methods.metabc.network import TaskPolicy
 from himatch.networks import squashed
+from himatch.networks.single_step import StepPolicy
 
 
-class SquashedTaskPolicy(TaskPolicy):
+class SquashedTaskPolicy(StepPolicy):
     """An actor-critic's actor, a Gaussian squashed by tanh: stochastic in training, used by its mean action."""
 
     def __init__(self, stack: int, observation: int, action: int, z_width: int, hidden: Sequence[int]) -> None:

@@ -24,8 +24,9 @@ from torch import Tensor
 
 from himatch.errors import HimatchError
 from himatch.methods.base import Agent, Method, Port, Settings
-from himatch.methods.batch import Dims
+from himatch.methods.batch import BatchSpec, Dims
 from himatch.methods.conditioner import Conditioner
+from himatch.methods.hindsight import Relabelling, check_relabelling, goal_hindsight
 from himatch.methods.normalizers import Normalizers, ZScale, usual_moments
 from himatch.methods.support import fit_support
 from himatch.networks.transformer import ModelConfig, SequencePolicy, initialize
@@ -89,6 +90,9 @@ class BC(SequenceMethod):
     """Behavioural cloning: the sequence policy without conditioning."""
 
     name: ClassVar[str] = "bc"
+    system: ClassVar[str] = "behavioural cloning, the control of all others"
+    conditioned_on: ClassVar[str] = "nothing"
+    suits: ClassVar[str] = "any, to be compared with"
 
     def build(self, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> Agent:
         """Sequence policies without z."""
@@ -104,6 +108,9 @@ class DT(SequenceMethod):
     """Decision Transformer: conditioned on the sum of the feature to the end of the episode."""
 
     name: ClassVar[str] = "dt"
+    system: ClassVar[str] = "Decision Transformer (Chen et al. 2021)"
+    conditioned_on: ClassVar[str] = "the sum of the feature over the rest"
+    suits: ClassVar[str] = "return(R), return(R, within=N)"
     matches: ClassVar[Literal["return"]] = "return"
     feature: str = "reward"
     """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
@@ -122,6 +129,8 @@ class CDT(SequenceMethod):
     """Categorical Decision Transformer: conditioned on the distribution of the feature over the rest of the episode."""
 
     name: ClassVar[str] = "cdt"
+    system: ClassVar[str] = "Categorical DT (Furuta et al. 2022)"
+    conditioned_on: ClassVar[str] = "the distribution of the feature over the rest"
     scaling: ClassVar[Scaling] = "histogram"
     feature: str = "reward"
     """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
@@ -149,6 +158,8 @@ class MomentsDT(SequenceMethod):
     """Decision Transformer conditioned on the first moments of the feature over the rest of the episode."""
 
     name: ClassVar[str] = "moments"
+    system: ClassVar[str] = "DT with moments (Furuta et al. 2022)"
+    conditioned_on: ClassVar[str] = "mean, deviation and higher moments of the feature over the rest"
     scaling: ClassVar[Scaling] = "standard"
     feature: str = "reward"
     """Feature to match: reward, x_velocity, obs[3], ...; several joined with commas."""
@@ -167,14 +178,31 @@ class GoalDT(SequenceMethod):
     """Decision Transformer conditioned on the value of the feature at the end of the episode."""
 
     name: ClassVar[str] = "goal"
+    system: ClassVar[str] = "the goal-based category: HER's statistic, learning from play"
+    conditioned_on: ClassVar[str] = "the last value of the feature, or a later one"
+    suits: ClassVar[str] = "goal(X), goal(X, within=N)"
     scaling: ClassVar[Scaling] = "standard"
     matches: ClassVar[Literal["goal"]] = "goal"
     feature: str = "state"
     """Feature to match: state, x_velocity, obs[3], ...; several joined with commas."""
+    relabel: Relabelling = "final"
+    """Which step is the goal: the last, any later one, one a geometric number of steps ahead, or one of any episode."""
+    relabel_gamma: float = 0.99
+    """Of geometric relabelling: goals are 1 / (1 - gamma) steps ahead on average."""
+    steps_left: bool = False
+    """Whether the policy is given the steps until the goal, too."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_relabelling(self.relabel, self.relabel_gamma)
 
     def statistic(self, task: Task) -> InformationStatistic:
         """The final value."""
-        return goal_based(task, self.feature)
+        return goal_based(task, self.feature, timed=self.steps_left)
+
+    def batch_spec(self, context: int, action: int) -> BatchSpec:
+        """Windows of N steps, relabelled unless the goal is the last value."""
+        return BatchSpec(context, hindsight=goal_hindsight(self.relabel, self.relabel_gamma, timed=self.steps_left))
 
 
 class SequenceAgent(Agent):

@@ -20,8 +20,9 @@ from himatch.errors import HimatchError
 from himatch.methods.base import Agent, Method, Port, Settings, Stage
 from himatch.methods.batch import Batch, BatchSpec, Dims
 from himatch.methods.conditioner import ALL, Conditioner, Some, demonstrated
-from himatch.methods.metabc.network import TaskEncoder, TaskPolicy, metric_loss
+from himatch.methods.metabc.network import TaskEncoder, metric_loss
 from himatch.methods.normalizers import Normalizers
+from himatch.networks.single_step import StepPolicy
 from himatch.networks.transformer import ModelConfig, initialize
 from himatch.statistics.information import LearnedStatistic, Statistic, full_trajectory
 from himatch.targets import Target
@@ -104,6 +105,8 @@ class MetaBC(TaskMethod):
     """Meta-BC: behavioural cloning of single steps, conditioned on the embedding of one demonstration."""
 
     name: ClassVar[str] = "meta-bc"
+    system: ClassVar[str] = "Meta-BC, a baseline of the paper"
+    conditioned_on: ClassVar[str] = "the embedding of a whole demonstration"
     unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens", "activation")
     presets: ClassVar[Mapping[str, Settings]] = {
         **TaskMethod.presets,
@@ -206,7 +209,7 @@ class MetaBCAgent(TaskAgent):
     def __init__(self, method: TaskMethod, config: ModelConfig, dims: Dims, seeds: tuple[int, ...]) -> None:
         super().__init__(method, config, dims, seeds)
         hidden = (config.width,) * config.layers
-        self.policy = TaskPolicy(
+        self.policy = StepPolicy(
             len(seeds), dims.observation, dims.action, method.m, hidden, config.dropout, config.head
         )
         initialize(self, seeds)

@@ -6,13 +6,15 @@ from dataclasses import asdict
 from typing import Any
 
 from himatch.errors import HimatchError
-from himatch.statistics.aggregators.aggregator import Additive, Aggregator
+from himatch.statistics.aggregators.aggregator import Additive, Aggregator, Stretchwise
 from himatch.statistics.aggregators.best_task import BestTask
 from himatch.statistics.aggregators.counts import Counts
 from himatch.statistics.aggregators.discounted_sum import DiscountedSum
 from himatch.statistics.aggregators.final_value import FinalValue
 from himatch.statistics.aggregators.histogram import Histogram
 from himatch.statistics.aggregators.moments import Moments
+from himatch.statistics.aggregators.timed_sum import TimedSum
+from himatch.statistics.aggregators.timed_value import TimedValue
 from himatch.statistics.aggregators.window import Window
 
 __all__ = [
@@ -25,13 +27,17 @@ __all__ = [
     "FinalValue",
     "Histogram",
     "Moments",
+    "Stretchwise",
+    "TimedSum",
+    "TimedValue",
     "Window",
     "aggregator_from_spec",
     "aggregator_spec",
 ]
 
 AGGREGATORS: dict[str, type[Any]] = {
-    cls.kind: cls for cls in (BestTask, Counts, DiscountedSum, FinalValue, Histogram, Moments, Window)
+    cls.kind: cls
+    for cls in (BestTask, Counts, DiscountedSum, FinalValue, Histogram, Moments, TimedSum, TimedValue, Window)
 }
 """Every fixed aggregator by the name it is stored under."""
 

@@ -50,6 +50,28 @@ class Additive(Aggregator, Protocol):
         """
 
 
+Signs = tuple[NDArray[np.float32], NDArray[np.float32]]
+
+
+@runtime_checkable
+class Stretchwise(Aggregator, Protocol):
+    """An aggregator of any stretch of an episode, from a step i to a later one f, not of the whole rest alone.
+
+    What is ``kept`` of every step is as wide as the statistic, and that of a stretch is linear in it: ``a * kept_i +
+    b * kept_g``, ``a, b = signs(k)``, where g = f + ``beyond``, and what is kept of a step past the end is zero. So a
+    sampler can relabel windows with any later step, and stores nothing else. For f the last step it is ``z_i``.
+    """
+
+    beyond: ClassVar[int]
+
+    def kept(self, phi: Float[Array, "T d"]) -> Float[Array, "T k"]:
+        """What a sampler keeps of every step; of each episode by itself."""
+
+    @staticmethod
+    def signs(width: int) -> Signs:
+        """What both steps are multiplied by, ``(k,)`` each."""
+
+
 def check_gamma(gamma: float) -> None:
     """Refuse a discount outside (0, 1]."""
     if not 0.0 < gamma <= 1.0:

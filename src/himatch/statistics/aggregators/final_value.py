@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch._runtime.shapes import Array64, Float, shaped
+from himatch.statistics.aggregators.aggregator import Signs
 from himatch.types import Array
 
 
@@ -18,6 +19,7 @@ class FinalValue:
     """``z_t = phi_T``: where the trajectory ends up."""
 
     kind: ClassVar[str] = "final"
+    beyond: ClassVar[int] = 0
 
     def fit(self, features: Iterable[Array]) -> FinalValue:
         """Nothing to learn."""
@@ -31,6 +33,15 @@ class FinalValue:
     def __call__(self, phi: Float[Array, "T d"]) -> Float[Array, "T d"]:
         """The last row at every step."""
         return np.repeat(phi[-1:], len(phi), axis=0)
+
+    def kept(self, phi: Float[Array, "T d"]) -> Float[Array, "T d"]:
+        """Every step's own value."""
+        return phi
+
+    @staticmethod
+    def signs(width: int) -> Signs:
+        """The value of the later step."""
+        return np.zeros(width, np.float32), np.ones(width, np.float32)
 
     def meaning(self, feature: str) -> str:
         """In words."""
