@@ -104,6 +104,11 @@ def import_hugging_face(
         context,
         env_id or (data.env_id if data is not None else None),
     )
+    if settings.task.discrete is not None:
+        raise HimatchError(
+            f"the actions of task {settings.task.name} are {settings.task.discrete}, and Hugging Face's Decision "
+            "Transformer has continuous ones (tanh): there are no such weights to import"
+        )
     folder = fetch(HubName.parse(str(source)), (CONFIG, WEIGHTS, PICKLED)) if is_hub_name(source) else Path(source)
     checkpoint = HuggingFaceCheckpoint.read(folder, str(source) if is_hub_name(source) else folder.resolve().name)
     with new_folder(Path(out)) as partial:

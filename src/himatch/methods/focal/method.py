@@ -31,6 +31,7 @@ class FOCAL(TaskMethod):
 
     name: ClassVar[str] = "focal"
     unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens", "activation", "dropout", "head")
+    chooses: ClassVar[bool] = False  # the actor follows gradients of values with respect to its actions
     validated: ClassVar[bool] = False  # the better it gets, the less it need do what the data did
     discount: float = 0.99
     """Discount of rewards."""
