@@ -51,7 +51,11 @@ def check_columns(
                 raise refusal(f"{where}: the action", kind, DataError)
             continue
         if len(column.shape) != 2:
-            raise DataError(f"{where}: {name} must have shape (steps, width), got {tuple(column.shape)}")
+            hint = "; one number a step has shape (steps, 1), numbers of discrete actions are integers"
+            raise DataError(
+                f"{where}: {name} must have shape (steps, width), got {tuple(column.shape)}"
+                f"{hint * (name == 'actions' and len(column.shape) == 1)}"
+            )
         if column.dtype.kind not in "fiub":
             raise DataError(f"{where}: {name} are not numbers (type {column.dtype})")
     steps = observations.shape[0]
@@ -188,7 +192,8 @@ def check_choices(packed: Packed, task: Task | None, where: str) -> None:
     if len(chosen) == packed.actions.shape[1]:
         raise DataError(
             f"{where}: the actions ({listed(chosen)}) hold a few whole numbers only, as discrete ones do, of which "
-            f"himatch takes one a step (--columns.actions names its column); {say}"
+            "himatch takes one a step: name its column (--columns.actions), or say how many there are where these are "
+            f"one-hot rows (--columns.discrete N); {say}"
         )
     if chosen:
         note(

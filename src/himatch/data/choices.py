@@ -79,17 +79,19 @@ def as_rows(packed: Packed, discrete: Discrete, where: str, problems: Problems, 
             f"{where}: actions are {discrete}, so a step has one number, and here it has {width}; name the column that "
             "holds it (--columns.actions)"
         )
-    wrong = np.zeros(len(packed.actions), bool)
+    sound = np.ones(len(packed.lengths), bool)
+    sound[list(problems.episodes)] = False  # what their cells hold means nothing
+    counted, wrong = np.repeat(sound, packed.lengths), np.zeros(len(packed.actions), bool)
     if width == discrete.count:
         for start in range(0, len(wrong), BLOCK):
             block = packed.actions[start : start + BLOCK]
             wrong[start : start + BLOCK] = ~(((block == 0) | (block == 1)).all(axis=1) & (block.sum(axis=1) == 1))
-        _complain(packed, wrong & np.isfinite(packed.actions).all(axis=1), discrete, problems)
+        _complain(packed, wrong & counted & np.isfinite(packed.actions).all(axis=1), discrete, problems)
         return replace(packed, facts=facts)
     numbers = packed.actions[:, 0].copy()  # the rows may lie in the same file
     wrong = ~discrete.known(numbers)
     find_not_finite(packed, problems, ("actions",))
-    _complain(packed, wrong & np.isfinite(numbers), discrete, problems)
+    _complain(packed, wrong & counted & np.isfinite(numbers), discrete, problems)
     rows = allocate("actions", (len(numbers), discrete.count))
     numbers[wrong] = discrete.start
     for start in range(0, len(numbers), BLOCK):
