@@ -19,7 +19,7 @@ ACTIONS = hm.Discrete(len(MOVES), FIRST)
 
 
 class Grid(gymnasium.Env):
-    """A cell of a square; walls hold. The reward is 1 in the upper right corner."""
+    """A cell of a square; walls hold. The reward is 0 in the lower left corner, and 1 in the upper right one."""
 
     observation_space = gymnasium.spaces.Box(0, SIZE - 1, (2,), np.float32)
     action_space = gymnasium.spaces.Discrete(len(MOVES), start=FIRST)
@@ -34,7 +34,7 @@ class Grid(gymnasium.Env):
     def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict]:
         assert self.action_space.contains(action), action
         self.cell = np.clip(self.cell + MOVES[action - FIRST], 0, SIZE - 1)
-        return self.cell.astype(np.float32), float((self.cell == SIZE - 1).all()), False, False, {}
+        return self.cell.astype(np.float32), float(self.cell.sum()) / (2 * SIZE - 2), False, False, {}
 
     def render(self) -> np.ndarray:
         picture = np.zeros((32, 32, 3), np.uint8)
