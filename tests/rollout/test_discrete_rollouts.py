@@ -65,7 +65,7 @@ def test_a_continuous_policy_does_not_choose(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     logged = [hm.Trajectory(rng.normal(size=(9, 2)), rng.uniform(-1, 1, (9, 5)), rng.normal(size=9)) for _ in range(3)]
     policy = untrained(hm.BC(), hm.load_dataset(logged, Task("pushed", STEPS, 2, 5, -1.0, 1.0)), tmp_path)
-    with pytest.raises(HimatchError, match=r"actions are 5 discrete ones .* of task pushed continuous"):
+    with pytest.raises(HimatchError, match=r"actions of Grid are 5 discrete ones .* of task pushed continuous"):
         policy.match("normal(0,0.1)", episodes=1, feature="reward", env=Grid)
 
 

@@ -89,8 +89,9 @@ def inputs_of(policy: Policy) -> tuple[Port, ...]:
     named = ", ".join(f"{i} is {known[i]}" for i in sorted(known))
     conditioning = policy.agent.port(policy.statistic)
     discrete = task.discrete
-    mean = "; zeros give the mean action" if discrete is None else ""
-    noise = Port("noise", (dims.action,), f"standard normal numbers, new ones at every step{mean}")
+    usual = "mean" if discrete is None else "likeliest"
+    drawn = f"standard normal numbers, new ones at every step; zeros give the {usual} action"
+    noise = Port("noise", (dims.action,), drawn)
     kind = "raw actions" if discrete is None else f"one-hot rows of the actions {discrete.start} to {discrete.last}"
     return (
         *(() if conditioning is None else (conditioning,)),

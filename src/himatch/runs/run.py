@@ -186,7 +186,8 @@ class Run:
         """Of sampled actions: what a bundle says, else what was selected after training.
 
         Where nothing was, a policy acts by its mean action: the spread that it learns holds its own errors, too, and
-        topples small networks. Probabilities of discrete actions hold what the data did, so these are sampled as learned.
+        topples small networks. Probabilities of discrete actions are what the data did, so these are sampled as they
+        were learned.
         """
         if "temperature" in self.description:
             return float(self.description["temperature"])

@@ -74,12 +74,16 @@ class GymnasiumSimulator:
 
     def _task(self, task: Task) -> Task:
         """The task with the actions of the environment, which those that it names must be."""
-        if task.discrete not in (None, self.discrete):
-            found = "continuous" if self.discrete is None else self.discrete
-            raise SimulationError(f"the actions of {self._name} are {found}, those of task {task.name} {task.discrete}")
-        if self.discrete is None or task.discrete is not None:
+        silent = task.discrete is None and task.action_low is None and task.action_width in (None, self.action_width)
+        if task.discrete == self.discrete:
             return task
-        return replace(task, discrete=self.discrete, action_width=task.action_width or self.action_width)
+        if not silent or self.discrete is None:
+            found, own = ("continuous" if d is None else d for d in (self.discrete, task.discrete))
+            raise SimulationError(
+                f"the actions of {self._name} are {found}, those of task {task.name} {own}; is it the right "
+                "environment?"
+            )
+        return replace(task, discrete=self.discrete, action_width=self.action_width)
 
     def __repr__(self) -> str:
         return f"GymnasiumSimulator({self.task.name}, {self.count} environments)"
