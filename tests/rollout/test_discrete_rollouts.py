@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import gymnasium
@@ -9,11 +10,14 @@ import numpy as np
 import pytest
 import torch
 from grid_world import ACTIONS, ENV, FIRST, STEPS, Grid, grid, task, walks
+from pretended_gpu import GPU, PretendedGPU
 from untrained import untrained
 
 import himatch as hm
+from himatch._runtime.graphs import GraphedStep
 from himatch.datagen import collect_dataset
 from himatch.errors import HimatchError, SimulationError
+from himatch.rollout import Player, make_conditioner
 from himatch.rollout.environment import replay_for
 from himatch.simulation import make_simulator, record
 from himatch.tasks import Task
@@ -129,3 +133,30 @@ def test_functions_that_return_something_else_are_refused(act: object, said: str
     with pytest.raises(HimatchError, match=said):
         collect_dataset(task(), act, tmp_path / "a-v0", episodes=3)  # type: ignore[arg-type]
     assert not (tmp_path / "a-v0").exists()
+
+
+def test_one_graph_serves_every_step_of_sampled_choices(policy: hm.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU: the noise is drawn outside of the graph, the sample inside. A CPU's last token gives the same."""
+    gpu = PretendedGPU(monkeypatch)
+    conditioner = partial(make_conditioner, "nominal", policy.run, policy.agent, [policy.target("return(3)")])
+    short, whole, captured = (
+        Player(policy.agent, policy.normalizers, conditioner(np.zeros((1, 4), np.int64)), 4, seed=5, temperature=1.0)
+        for _ in range(3)
+    )
+    whole._last_token = captured._last_token = None
+    captured._forward = graph = GraphedStep(
+        captured._one_step, GPU, snapshot=captured.context.snapshot, purpose="rollouts"
+    )
+    seen = torch.from_numpy(np.stack([walk["observations"] for walk in walks(4)], axis=1))
+    played = [[acting.act(rows[None]).clone() for rows in seen] for acting in (short, whole, captured)]
+    assert graph.how == "CUDA graph"
+    assert gpu.events.count("capturing") == 1
+    for rows in zip(*played, strict=True):
+        assert torch.equal(rows[0], rows[1])
+        assert torch.equal(rows[1], rows[2])
+    assert len(torch.stack(played[0]).argmax(-1).unique()) > 1
+
+
+def test_an_observation_that_is_no_number_chooses_nothing(policy: hm.Policy) -> None:
+    with pytest.raises(HimatchError, match="NaN"):
+        policy.controller("return(3)").act(np.array([np.nan, 0.0], np.float32))
