@@ -166,12 +166,18 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_task_somebody_says_how_many_or_the_data_shows_it(
     source: Callable[[Path], Path], columns: dict[str, Any] | None, tmp_path: Path
 ) -> None:
+    (tmp_path / "again").mkdir()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         dataset = hm.load_dataset(source(tmp_path), columns=columns)
     assert dataset.discrete == hm.Discrete(6)  # numbers up to 5
     counted = columns is None or columns["discrete"] == "auto"
     assert any("as many as the data shows" in str(w.message) for w in caught) == counted
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            mapped = hm.load_dataset(source(tmp_path / "again"), columns=columns, mmap=tmp_path / "map")
+            assert (mapped.content_hash, mapped.discrete) == (dataset.content_hash, dataset.discrete)
 
 
 def test_a_table_says_so_beside_it(tmp_path: Path) -> None:

@@ -160,3 +160,20 @@ def test_one_graph_serves_every_step_of_sampled_choices(policy: hm.Policy, monke
 def test_an_observation_that_is_no_number_chooses_nothing(policy: hm.Policy) -> None:
     with pytest.raises(HimatchError, match="NaN"):
         policy.controller("return(3)").act(np.array([np.nan, 0.0], np.float32))
+
+
+def test_a_demonstration_in_a_table_has_the_column_of_the_log(tmp_path: Path) -> None:
+    """The run's columns are those of one-hot rows, the table's holds numbers."""
+    lines = ["episode,x,y,push,reward"]
+    for number, walk in enumerate(walks(4)):
+        steps = zip(walk["observations"], walk["actions"], walk["rewards"], strict=True)
+        lines += [f"{number},{seen[0]},{seen[1]},{action},{reward}" for seen, action, reward in steps]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(lines))
+    named = {"observations": "x,y", "actions": "push"}
+    policy = untrained(hm.CDT("push=1"), hm.load_dataset(path, task(), columns=named), tmp_path / "run", head=None)
+    assert policy.run.action_columns == tuple(f"push={i}" for i in range(1, 6))
+    shown = policy.target(f"demo({path}, 2)").demonstration()
+    assert shown is not None
+    np.testing.assert_array_equal(ACTIONS.numbers(shown.actions), walks(4)[2]["actions"])
+    assert policy.controller(shown).act(shown.observations[0]) in range(1, 6)
