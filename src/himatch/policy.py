@@ -57,9 +57,10 @@ def load(run: str | Path, *, weights: Weights = "last", device: str | torch.devi
 class Policy(OfRun):
     """K seeds of one method. Results are per seed, in the order of ``seeds``.
 
-    ``temperature`` is for Gaussian heads: the part of the learned standard deviation that actions are sampled with,
-    from 0, the mean action, to 1. It is what training selected on training episodes; where it could not simulate, 0.
-    Controllers keep the temperature that they were made with.
+    ``temperature`` is for stochastic heads: of a Gaussian the part of the learned standard deviation that actions are
+    sampled with, from 0, the mean action, to 1; of a categorical one what logits are divided by, from 0, the likeliest
+    action, to 1, the learned probabilities. It is what training selected on training episodes; where it could not
+    simulate, 0. Controllers keep the temperature that they were made with.
     """
 
     def __init__(self, run: Run, agent: Agent) -> None:
@@ -450,18 +451,26 @@ class Policy(OfRun):
             raise HimatchError(f"{self.method.name} embeds no whole episodes; meta-bc and focal do")
         return codes
 
-    def actions(self, trajectory: Trajectory, target: TargetLike | None = None) -> NDArray[np.float32]:
+    def actions(
+        self, trajectory: Trajectory, target: TargetLike | None = None
+    ) -> NDArray[np.float32] | NDArray[np.int64]:
         """What every seed would do at every step of a logged episode, ``(K, T, act)``, in the task's range.
+
+        Of discrete actions it is the number of the likeliest one, ``(K, T)``.
 
         The policy sees the episode's own past and is conditioned on ``target`` (by default the episode itself, else
         whatever :meth:`match` takes), step by step, as at run time under ``nominal`` conditioning.
         """
-        return actions_on(self.run, self.agent, trajectory, trajectory if target is None else target)
+        found = actions_on(self.run, self.agent, trajectory, trajectory if target is None else target)
+        return found if self.task.discrete is None else self.task.discrete.numbers(found)
 
     def action_error(
         self, trajectories: Sequence[Trajectory], targets: Sequence[TargetLike] | None = None
     ) -> NDArray[np.float64]:
         """Mean squared action error of each seed over logged episodes, ``(K,)``, in units of half the action range.
+
+        Of discrete actions it is half the squared error of the probabilities, from 0 to 1: the share of wrong actions
+        where the policy has no doubts.
 
         With ``targets``, one for each, episodes are predicted under these instead of their own statistic: how much the
         error rises says how much the policy uses its conditioning. Columns of a dataset are found by name.
