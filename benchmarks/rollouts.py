@@ -1,13 +1,13 @@
 """Conditional rollouts: seconds for a whole evaluation, beside a loop over one environment; a controller's latency.
 
     python benchmarks/rollouts.py [--device cuda] [--targets 10] [--episodes 20] [--steps 1000] [--preset paper]
-                                  [--reference] [--latency]
+                                  [--reference] [--latency] [--mkl]
 
 HalfCheetah, CDT on the x-velocity with random weights, which are as fast as any. ``--steps`` is the length of targets
 and rollouts; all of matching is timed, from the targets to W1. ``--reference`` times, in the same run, the evaluation
 loop of public Decision Transformers: one Gymnasium environment, histories that grow by concatenation, one forward pass
 of a model of paper size for every step (Hugging Face's where ``transformers`` is installed, else ours). ``--latency``
-is the time of one ``controller.act`` on one core.
+is the time of one ``controller.act`` on one core. ``--mkl`` evaluates once more with products by MKL alone.
 """
 
 from __future__ import annotations
@@ -139,6 +139,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=0, help="of the simulations; 0 takes every CPU")
     parser.add_argument("--reference", action="store_true", help="also time the loop over one environment")
     parser.add_argument("--reference-steps", type=int, default=400)
+    parser.add_argument("--mkl", action="store_true", help="also time products by MKL alone (a CPU)")
     parser.add_argument("--latency", action="store_true", help="time the controller instead")
     parser.add_argument("--calls", type=int, default=2000)
     arguments = parser.parse_args()
@@ -165,6 +166,11 @@ def main() -> None:
             f"{ours:,.0f} policy steps/s",
             flush=True,
         )
+        if arguments.mkl:
+            torch.backends.mkldnn.matmul.fp32_precision = "ieee"
+            alone = whole_evaluation(policy, *size, arguments.steps, arguments.threads)
+            print(f"products by MKL alone: {alone:.1f} s; ours is {alone / seconds:.2f}x")
+            torch.backends.mkldnn.matmul.fp32_precision = "none"
     if arguments.reference:
         try:
             forward, model = hugging_face(device), "Hugging Face's DecisionTransformerModel"

@@ -271,7 +271,7 @@ class Variant(PolicyNetwork):
             x = gelu(layer(x))
         return self.field[-1](x).float()
 
-    def action(self, outputs: Tensor, noise: Tensor | None = None) -> Tensor:
+    def action(self, outputs: Tensor, noise: Tensor | None = None, temperature: float = 1.0) -> Tensor:
         """The action in [-1, 1]: the mean, or a sample where there is ``noise``."""
         if self.switches.chunk > 1:
             outputs = outputs.chunk(self.switches.chunk, dim=-1)[0]
@@ -345,7 +345,7 @@ class Ensemble(PolicyNetwork):
         outputs: Tensor = self.policy(*given, times.expand(*states.shape[:3]).repeat_interleave(self.group, dim=0))
         return outputs.unflatten(0, (-1, self.group)).movedim(1, -2).flatten(-2)
 
-    def action(self, outputs: Tensor, noise: Tensor | None = None) -> Tensor:
+    def action(self, outputs: Tensor, noise: Tensor | None = None, temperature: float = 1.0) -> Tensor:
         """The mean action, or a sample of the mean Gaussian."""
         members = outputs.unflatten(-1, (self.group, -1))
         if noise is None:

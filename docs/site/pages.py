@@ -20,6 +20,7 @@ ORDER = {
         "tutorials/dirty-logs",
         "tutorials/own-dataset",
         "tutorials/own-environment",
+        "tutorials/discrete-actions",
         "tutorials/drawing-a-target",
         "tutorials/one-shot-imitation",
         "tutorials/new-aggregator",

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from himatch.targets import as_target as as_target
     from himatch.targets import demo as demo
     from himatch.targets import parse_target as parse_target
+    from himatch.tasks import Discrete as Discrete
     from himatch.tasks import Task as Task
     from himatch.tasks import get_task as get_task
     from himatch.tasks import register_task as register_task
@@ -145,6 +146,7 @@ _ROOMS = {
         "parse_target",
     ),
     "tasks": (
+        "Discrete",
         "Task",
         "get_task",
         "register_task",

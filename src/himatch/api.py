@@ -147,6 +147,8 @@ def _keep_temperature(policy: Policy, plan: Plan, given: float | None, threads: 
     found = known.get("temperature")
     if given is not None:
         found = {"value": given, "rule": "given"}
+    elif policy.task.discrete is not None:
+        found = {"value": policy.temperature, "rule": "the learned probabilities"}
     elif found is None or found["steps"] != steps:
         if policy.run.env_id is None and policy.temperature == 0.0:
             return  # the mean action, and nothing to try others in

@@ -166,6 +166,8 @@ class ExportedTargets:
             )
         widths = {"observation": len(self.about["columns"]), "action": len(self.about["action_columns"]), "reward": 1}
         needed = {what for what, _ in sources}
+        if (choices := self.about.get("discrete")) is not None and action is not None and np.ndim(action) == 0:
+            given["action"] = _one_hot(action, choices["count"], choices["start"])
         rows = {
             what: _row(values, widths[what], f"the {what}")
             for what, values in given.items()
@@ -217,6 +219,14 @@ def _row(values: ArrayLike, width: int, what: str) -> NDArray[np.float64]:
         raise ValueError(f"{what} must be {width} numbers, got an array of shape {row.shape}")
     if not np.isfinite(row).all():
         raise ValueError(f"{what} holds NaN or infinity; what was achieved cannot be counted")
+    return row
+
+
+def _one_hot(number: ArrayLike, count: int, start: int) -> NDArray[np.float64]:
+    """The row that a discrete action's number stands for."""
+    row: NDArray[np.float64] = (np.arange(start, start + count) == np.asarray(number)).astype(np.float64)
+    if not row.any():
+        raise ValueError(f"the action is a number from {start} to {start + count - 1}, got {number!r}")
     return row
 
 

@@ -17,6 +17,7 @@ from himatch.data import TrajectoryDataset
 from himatch.errors import HimatchError, TargetError, note
 from himatch.evaluation import Evaluation, MatchResult, match_targets, named_targets
 from himatch.evaluation.evaluation import grouped
+from himatch.evaluation.recorded import RecordedAt
 from himatch.methods import Agent, Method
 from himatch.overview import Overview, overview_of
 from himatch.rehearsal import Arena, Expected, Kept, Repertoire, from_logs, prepare
@@ -56,9 +57,10 @@ def load(run: str | Path, *, weights: Weights = "last", device: str | torch.devi
 class Policy(OfRun):
     """K seeds of one method. Results are per seed, in the order of ``seeds``.
 
-    ``temperature`` is for Gaussian heads: the part of the learned standard deviation that actions are sampled with,
-    from 0, the mean action, to 1. It is what training selected on training episodes; where it could not simulate, 0.
-    Controllers keep the temperature that they were made with.
+    ``temperature`` is for stochastic heads: of a Gaussian the part of the learned standard deviation that actions are
+    sampled with, from 0, the mean action, to 1; of a categorical one what logits are divided by, from 0, the likeliest
+    action, to 1, the learned probabilities. It is what training selected on training episodes; where it could not
+    simulate, 0. Controllers keep the temperature that they were made with.
     """
 
     def __init__(self, run: Run, agent: Agent) -> None:
@@ -234,12 +236,14 @@ class Policy(OfRun):
         seed: int = 0,
         env: Environment | None = None,
         threads: int = 0,
+        recorded_at: RecordedAt = "t",
         progress: Callable[[int, int], None] | None = None,
         keep_rollouts: bool = False,
         starts: Sequence[int] | None = None,
     ) -> list[list[MatchResult]]:
         """As :meth:`match_all`, with the same rollouts compared on several features: a list for each.
 
+        ``recorded_at="t+1"`` reads them at the state that each step led to, as the authors' code does in rollouts.
         ``starts`` are seeds of initial states in place of those that ``seed`` stands for, ``episodes`` for each target:
         what is to be trained on begins where no evaluation does.
         """
@@ -262,6 +266,7 @@ class Policy(OfRun):
             env=env,
             threads=threads,
             temperature=self.temperature,
+            recorded_at=recorded_at,
             progress=progress,
             keep={"weights": self.weights} if keep_rollouts else None,
             starts=starts,
@@ -459,18 +464,26 @@ class Policy(OfRun):
             raise HimatchError(f"{self.method.name} embeds no whole episodes; meta-bc and focal do")
         return codes
 
-    def actions(self, trajectory: Trajectory, target: TargetLike | None = None) -> NDArray[np.float32]:
+    def actions(
+        self, trajectory: Trajectory, target: TargetLike | None = None
+    ) -> NDArray[np.float32] | NDArray[np.int64]:
         """What every seed would do at every step of a logged episode, ``(K, T, act)``, in the task's range.
+
+        Of discrete actions it is the number of the likeliest one, ``(K, T)``.
 
         The policy sees the episode's own past and is conditioned on ``target`` (by default the episode itself, else
         whatever :meth:`match` takes), step by step, as at run time under ``nominal`` conditioning.
         """
-        return actions_on(self.run, self.agent, trajectory, trajectory if target is None else target)
+        found = actions_on(self.run, self.agent, trajectory, trajectory if target is None else target)
+        return found if self.task.discrete is None else self.task.discrete.numbers(found)
 
     def action_error(
         self, trajectories: Sequence[Trajectory], targets: Sequence[TargetLike] | None = None
     ) -> NDArray[np.float64]:
         """Mean squared action error of each seed over logged episodes, ``(K,)``, in units of half the action range.
+
+        Of discrete actions it is half the squared error of the probabilities, from 0 to 1: the share of wrong actions
+        where the policy has no doubts.
 
         With ``targets``, one for each, episodes are predicted under these instead of their own statistic: how much the
         error rises says how much the policy uses its conditioning. Columns of a dataset are found by name.

@@ -235,3 +235,25 @@ def test_a_pickle_with_code_does_not_run_it(run, tmp_path):
     (tmp_path / "log.pkl").write_bytes(b"cos\nmkdir\n(V" + str(tmp_path / "witness").encode() + b"\ntR.")
     assert_refused(run("data", "inspect", tmp_path / "log.pkl"), "log.pkl: the pickle asks for os.mkdir")
     assert not (tmp_path / "witness").exists()
+
+
+def test_numbers_of_discrete_actions_in_a_table(run, tmp_path):
+    """Who holds a table says how many actions there are; what is none of them is one line."""
+    rows = [f"{i // 40},{i % 7},{(i // 3) % 4}" for i in range(200)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["episode,obs_x,act", *rows]))
+    assert_refused(run("data", "inspect", path), "(act) hold a few whole numbers only", "--columns.discrete N")
+    code, out, err = run("data", "inspect", path, "--columns.discrete", "4", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["discrete"] == {"count": 4, "start": 0}
+    _, counted, _ = run("data", "inspect", path, "--columns.discrete", "auto", "--json")
+    assert json.loads(counted)["content_hash"] == json.loads(out)["content_hash"]
+    assert_refused(
+        run("data", "inspect", path, "--columns.discrete", "3"),
+        "action 3 (column act) in episode '0', step 9 (line 11) is none of the actions",
+        "which are 3 discrete ones (0 to 2)",
+    )
+    train = ("train", "bc", "--data", path, "--columns.discrete", "4", "--out", tmp_path / "run", "--split", "none")
+    code, _, err = run(*train, "--head", "tanh")
+    assert code == 2
+    assert err.splitlines()[-1].endswith("for which a tanh head makes no sense; leave --head out")

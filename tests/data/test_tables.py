@@ -92,7 +92,7 @@ def test_columns_given_in_python_override_the_toml_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('rewards = "r"', r"log\.toml: unknown key 'rewards'; known are actions, continuous, episode"),
+        ('rewards = "r"', r"log\.toml: unknown key 'rewards'; known are actions, continuous, discrete, episode"),
         ("reward = 3", r"log\.toml: 'reward' must be a column name"),
         ('reward = ["a", "b"]', r"log\.toml: 'reward' must be a column name"),
         ("reward =", r"log\.toml: .*damaged"),

@@ -101,6 +101,28 @@ def test_w1_and_energy_are_scipys(policy: Policy, data: hm.TrajectoryDataset) ->
     np.testing.assert_array_equal(result.values, data[20].observations[:, [5]])
 
 
+def test_features_may_be_read_at_the_next_state(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """Each of a rollout's values is the next one's at s_t, and the last is that of the state it ended in."""
+    policy = untrained(hm.CDT("x_velocity"), data, tmp_path, seeds=(0, 1))
+    policy.add_reference(hm.EpisodeReference.of(data, "reward"))
+    targets, features = [data[20], data[3]], ("x_velocity", "reward")
+    usual, later = (
+        policy.match_features(targets, episodes=3, features=features, recorded_at=at) for at in ("t", "t+1")
+    )
+    for one, other in zip(usual[0], later[0], strict=True):
+        for k in range(2):
+            for before, after in zip(one.features[k], other.features[k], strict=True):
+                assert len(before) == len(after)
+                np.testing.assert_array_equal(before[1:], after[:-1])
+        final = one.example.final_observation
+        assert final is not None
+        assert other.features[0][0][-1] == final[5]
+        np.testing.assert_array_equal(one.values, other.values)  # the target's stay at s_t
+        assert one.w1 != other.w1
+    for one, other in zip(usual[1], later[1], strict=True):  # a reward is of its step
+        np.testing.assert_array_equal(one.w1_per_seed, other.w1_per_seed)
+
+
 def test_joint_w1_is_optimal_transport_between_cells(data: hm.TrajectoryDataset, tmp_path: Path) -> None:
     policy = untrained(hm.CDT("x_velocity,z_velocity", bins=7), data, tmp_path)
     result = policy.match(data[20], episodes=2)

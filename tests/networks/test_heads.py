@@ -6,7 +6,9 @@ import math
 
 import pytest
 import torch
+from scipy.stats import chisquare
 from torch.distributions import Normal
+from torch.nn.functional import cross_entropy, one_hot
 
 from himatch.networks.heads import ACCURACY, PolicyNetwork
 
@@ -38,3 +40,34 @@ def test_the_deviation_that_costs_least_is_that_of_the_actions() -> None:
         outputs = torch.tensor([0.0, math.log(std)]).expand(1, 20_000, 1, 2)
         costs[std] = PolicyNetwork("gaussian").loss(outputs, actions).mean().item()
     assert min(costs, key=lambda std: costs[std]) == 0.2
+
+
+def test_a_categorical_head_pays_cross_entropy() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits, numbers = torch.randn(2, 3, 5, 4, generator=generator), torch.randint(4, (2, 3, 5), generator=generator)
+    found = PolicyNetwork("categorical").loss(logits, one_hot(numbers, 4).float())
+    torch.testing.assert_close(found, cross_entropy(logits.movedim(-1, 1), numbers, reduction="none"))
+    assert PolicyNetwork("categorical").outputs(4) == 4
+
+
+@pytest.mark.parametrize("temperature", [0.3, 0.7, 1.0])
+def test_samples_of_a_categorical_head_come_as_often_as_its_probabilities_say(temperature: float) -> None:
+    """The noise is normal, times the temperature, as for Gaussian heads; SciPy's chi-squared test judges."""
+    head, count = PolicyNetwork("categorical"), 100_000
+    logits = torch.tensor([0.5, -0.3, 0.0, -1.5])
+    noise = temperature * torch.randn(count, 4, generator=torch.Generator().manual_seed(1))
+    rows = head.action(logits.expand(count, 4), noise, temperature)
+    assert set(rows.unique().tolist()) == {0.0, 1.0}
+    torch.testing.assert_close(rows.sum(-1), torch.ones(count))
+    expected = count * (logits.double() / temperature).softmax(-1)
+    assert chisquare(rows.sum(0).numpy(), expected.numpy()).pvalue > 0.01
+
+
+def test_without_noise_a_categorical_head_takes_the_likeliest() -> None:
+    logits = torch.randn(50, 4, generator=torch.Generator().manual_seed(2))
+    head = PolicyNetwork("categorical")
+    assert torch.equal(head.action(logits), one_hot(logits.argmax(-1), 4).float())
+    torch.testing.assert_close(head.mean(logits), logits.softmax(-1))
+    far = torch.tensor([[0.0, 0.0]])
+    for noise in (40.0, -40.0):  # where the distribution function is 0 or 1 in single precision
+        assert head.scores(far, torch.full((1, 2), noise)).isfinite().all()

@@ -144,12 +144,29 @@ def test_budgets_include_more_rows() -> None:
     assert counts[0] == 8
     read = [row for row in SUITES["imitation"].methods if row.specification.get("codes") == "public"]
     largest = [row for row in SUITES["imitation"].methods if row.specification.get("m") == 16]
-    assert len(largest) == 3 * len(read) == 3 * 10  # BDT with three windows and seven DT-X, each with three codes
+    whole = [row for row in read if row.specification.get("public_mask")]
+    assert len(whole) == 2  # of BDT and DT-E2E, with everything else that is the public code's
+    # BDT with three windows and seven DT-X, each with three codes
+    assert len(largest) - len(whole) == 3 * (len(read) - len(whole)) == 3 * 10
     assert (
         counts[2]
         == len(methods_of(SUITES["imitation"], "smoke", (), all_variants=True))
         == len(SUITES["imitation"].methods)
     )
+
+
+def test_the_public_code_s_rows_have_all_of_its_choices() -> None:
+    """Its codes with the mask and the first step, time embeddings of unit size, and episodes drawn evenly."""
+    rows = [row for row in SUITES["imitation"].methods if row.specification.get("public_mask")]
+    assert [row.specification.name for row in rows] == ["bdt", "dt-e2e"]
+    for row in rows:
+        settings, changes = row.settings("reward"), row.changes()
+        assert {name: settings[name] for name in ("codes", "public_mask", "public_start", "m")} == {
+            **{"codes": "public", "public_mask": True, "public_start": True, "m": 16}
+        }
+        assert {name: changes[name] for name in ("time_std", "sampling", "context")} == {
+            **{"time_std": 1.0, "sampling": "episodes", "context": 20}
+        }
 
 
 def test_jobs_travel_as_text() -> None:

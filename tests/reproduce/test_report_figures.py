@@ -105,6 +105,8 @@ def test_shifts_of_the_paper_and_of_himatch_are_two_pictures(monkeypatch: pytest
     histograms.shift_panels(table)
     assert [name for _, name, _ in pictures] == ["shift-xvel-match-histograms", "shift-xvel-match-own-histograms"]
     assert ["dashed" in caption for *_, caption in pictures] == [True, False]
+    said = ("The paper's rows.", "Rows that the paper does not have: Categorical DT, planned.")
+    assert [text in caption for text, (*_, caption) in zip(said, pictures, strict=True)] == [True, True]
 
 
 def test_maps_have_their_marginals(monkeypatch: pytest.MonkeyPatch) -> None:

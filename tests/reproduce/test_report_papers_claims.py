@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from report_claims import TASKS, finding, made, xvel
@@ -11,8 +12,10 @@ from report_results import Place, held_out, job, shifted
 
 from himatch.divergences import Difference
 from himatch.reproduce.report import CLAIMS, judge_claims
+from himatch.reproduce.report.claims import READING
 from himatch.reproduce.report.differences import decide_level, episodes, pair
 from himatch.reproduce.report.findings import by_source
+from himatch.reproduce.report.paper_claims import NOT_JUDGED
 from himatch.reproduce.results import JobResult
 
 DT_X = [f"{name} ({mode}, m={{}})" for name in ("DT-AE", "DT-CPC") for mode in ("unsupervised", "joint", "frozen")]
@@ -31,6 +34,17 @@ def test_every_claim_is_somebodys_and_the_papers_come_first() -> None:
     assert [*theirs, *ours] == findings
     assert [found.claim for found in findings] == [claim.text for claim in CLAIMS]
     assert len({claim.text for claim in CLAIMS}) == len(CLAIMS)
+
+
+def test_what_is_not_judged_is_one_list() -> None:
+    """The report, the page about it and the findings have the same sentences; none of them stands with a claim."""
+    root = Path(__file__).parents[2]
+    pages = [READING, *((root / name).read_text() for name in ("docs/report.md", "results/README.md"))]
+    for sentence in NOT_JUDGED:
+        assert [sentence in " ".join(page.split()) for page in pages] == [True] * 3
+        assert all(sentence not in claim.text for claim in CLAIMS)
+    number = {6: "six sentences"}[len(NOT_JUDGED)]
+    assert all(number in page for page in pages[1:])
 
 
 @pytest.mark.parametrize(

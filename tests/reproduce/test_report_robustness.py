@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from report_claims import TASKS, XVEL, finding, xvel
-from report_results import cell_of, every_suite, job, named, shifted
+from report_claims import TASKS, XVEL, finding, made, xvel
+from report_results import cell_of, every_suite, held_out, job, named, shifted
 
-from himatch.reproduce.report import ResultTable, build_tables
+from himatch.reproduce import read_results
+from himatch.reproduce.report import ResultTable, build_tables, judge_claims
 from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.findings import robust_rows
 from himatch.reproduce.results import JobResult
 from himatch.reproduce.suites import SUITES
+
+RESULTS = Path(__file__).parents[2] / "results"
+DT_X = [f"{name} ({mode}, m={{}})" for name in ("DT-AE", "DT-CPC") for mode in ("unsupervised", "joint", "frozen")]
+DT_X.append("DT-E2E (m={})")
 
 
 def failing(results: list[JobResult], target: str, w1: float) -> list[JobResult]:
@@ -71,8 +77,13 @@ def test_averages_without_stumbling_stand_beside() -> None:
     found = finding(results, XVEL)
     assert found.verdict == "does not hold"
     assert found.robustness is not None
-    assert found.robustness.without_stumbling == "0.100 against 0.200"
-    assert [row[-1] for row in robust_rows([found])] == ["0.100 against 0.200"]
+    steadily = found.robustness.steady
+    assert steadily is not None
+    assert (steadily.ours, steadily.other) == pytest.approx((0.1, 0.2))
+    assert steadily.less.mean == pytest.approx(-0.1)
+    said = "0.100 against 0.200: -0.100 [-0.106, -0.094]"
+    assert found.robustness.without_stumbling == said
+    assert [row[-1] for row in robust_rows([found])] == [said]
 
 
 def test_against_figures_that_nobody_ran() -> None:
@@ -80,6 +91,93 @@ def test_against_figures_that_nobody_ran() -> None:
     found = finding(xvel(), "xvel: CDT's average W₁ beside")
     assert found.robustness is not None
     assert found.robustness.low == pytest.approx(0.1 - 0.347, abs=1e-9)
+
+
+def test_every_claim_that_compares_averages_has_it() -> None:
+    """On the published results, but for the one about seconds of training."""
+    findings = judge_claims(build_tables(read_results(RESULTS)))
+    assert [f.claim for f in findings if f.robustness is None and f.verdict != "not run"] == [
+        "xvel: the fast preset trains CDT in at most 60 s a model"
+    ]
+
+
+def test_of_two_sets_of_targets_one_of_either_is_left_out() -> None:
+    """Medium ones at 0.1 but for one at 0.8, expert ones at 0.2: without that one DT is nearer to medium ones."""
+    result = job("ant-xy", "ant", "DT", "xy_velocity", held_out(), budget="fast", seeds=range(4))
+    w1 = {"medium 2": 0.8}
+    targets = [replace(t, w1=[w1.get(t.name, 0.1 if t.group == "medium" else 0.2)] * 4) for t in result.targets]
+    found = finding([replace(result, targets=targets)], "ant-xy: DT always fits medium targets")
+    robust = found.robustness
+    assert robust is not None
+    assert (robust.mover, robust.turning) == ("ant medium 2", ("ant medium 2",))
+    assert (robust.low, robust.high) == pytest.approx((0.1 - 0.2, 1.1 / 4 - 0.2))
+    assert found.difference == "+0.040"
+    assert len(robust.each) == 10
+
+
+def test_two_tables_name_their_targets_apart() -> None:
+    results = [*xvel(), *(made("synthetic", task, "Categorical DT", [0.3] * 4) for task in TASKS)]
+    robust = finding(results, "synthetic: CDT is nearer to held-out targets than to these").robustness
+    assert robust is not None
+    assert {name.split(": ")[0] for name in robust.each} == {"xvel", "synthetic"}
+    assert len(robust.each) == 3 * (10 + 6)
+    assert all(left == pytest.approx(-0.2) for left in robust.each.values())
+
+
+def test_a_trend_that_one_target_makes() -> None:
+    """Of one family the first size is far off on one target, so that it falls with m; the others do not change."""
+    results = []
+    for name in DT_X:
+        for i, m in enumerate((1, 4, 16)):
+            w1 = [0.3] * 4 if name.startswith("DT-AE (joint") else [0.3 + 0.01 * (i % 2)] * 4
+            results += [made("imitation", task, name.format(m), w1) for task in TASKS]
+    claim = "imitation, x-velocity: no clear trend of DT-X"
+    assert finding(results, claim).verdict == "holds"
+    changed = []
+    for result in results:
+        assert result.method is not None
+        if (result.method.name, result.method.get("mode")) == ("dt-ae", "joint"):
+            m = int(result.method.get("m"))
+            # Falls everywhere by little, and on one target of hopper it rises by much more.
+            less = {1: 0.0, 4: 0.01, 16: 0.02}[m]
+            targets = [
+                replace(t, w1=[0.3 - less + (100 * less if (result.task, t.name) == ("hopper", "medium 2") else 0)] * 4)
+                for t in result.targets
+            ]
+            result = replace(result, targets=targets)
+        changed.append(result)
+    found = finding(changed, claim)
+    assert found.verdict == "holds"
+    assert found.robustness is not None
+    assert found.robustness.turning == ("hopper medium 2",)  # without it the trend is clear
+
+
+def test_slopes_without_each_episode() -> None:
+    """Rollouts follow in every episode of hopper but one, by all their shifts."""
+    found = finding(following({"hopper medium 2": 0.0}), "shift, x-velocity: CDT follows shifts")
+    robust = found.robustness
+    assert robust is not None
+    assert found.difference.startswith("-0.033 ")
+    assert robust.mover == "hopper medium 7"  # the seventh of its ten episodes
+    assert robust.high == pytest.approx(0.0, abs=1e-6)
+    assert robust.turning == ()
+    assert len(robust.each) == 30
+
+
+def following(others: dict[str, float]) -> list[JobResult]:
+    """Rollouts that follow the shift of every episode, of some by another slope."""
+    jobs = []
+    for task in TASKS:
+        result = job("shift", task, "Categorical DT", "x_velocity", shifted(), budget="fast", seeds=range(4))
+        targets = []
+        for target in result.targets:
+            follows = others.get(f"{task} {target.name.rsplit(' ', 1)[0]}", 1.0)
+            edges = np.linspace(0, 40, 41).tolist()
+            centre = 20 + follows * (target.shift or 0)
+            shares = np.interp(np.arange(40) + 0.5, [centre - 1, centre, centre + 1], [0, 1, 0]).tolist()
+            targets.append(replace(target, histograms={"edges": [edges], "target": shares, "rollouts": shares}))
+        jobs.append(replace(result, targets=targets))
+    return jobs
 
 
 @pytest.mark.parametrize("follows", [1.0, 0.25, 0.0, -0.5])

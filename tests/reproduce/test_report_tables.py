@@ -297,17 +297,19 @@ def test_each_policy_of_a_method_is_a_row_of_its_own() -> None:
         "DT",
     ]
     assert "(himatch) is the policy of himatch's preset (head gaussian)" in table.caption
-    assert "size, tokens, context and steps are the budget's, not the paper's." in table.caption
+    assert "squared error; all else is the budget's, not the paper's." in table.caption
     assert "Weights of results that record no policy are those of the lowest validation loss." in table.caption
     assert "own actor" not in table.caption
     focal = job("xvel", "halfcheetah", "FOCAL", "x_velocity", held_out(), policy=None, budget="paper")
     (table,) = build_tables([*results[:2], focal])
-    assert "steps are the budget's, the paper's only with the budget paper. FOCAL has its own actor." in table.caption
+    assert "all else is the budget's, the paper's only with the budget paper." in table.caption
+    assert "FOCAL has its own actor." in table.caption
     assert "Weights but (himatch)'s are those of the lowest validation loss, of FOCAL the last." in table.caption
     (table,) = build_tables(results[-2:])
     assert [row.name for row in table.methods if not row.is_missing] == ["Categorical DT", "DT"]
     assert "himatch's preset" not in table.caption
-    assert "All rows have the paper's policy: deterministic, trained by squared error" in table.caption
+    assert "All rows have the paper's policy in head and loss: deterministic, squared error;" in table.caption
+    assert "Time embeddings start at a deviation of 0.02 and windows are drawn by length" in table.caption
     assert "Weights" not in table.caption
     (table,) = build_tables([replace(result, policy=None) for result in results[-2:]])
     assert "Weights are those of the lowest validation loss." in table.caption
@@ -323,9 +325,22 @@ def test_captions_say_how_long_rows_were_trained() -> None:
     assert "Training steps: 15,000; 30,000 of Meta-BC and Categorical DT." in table.caption
     (table,) = build_tables([job(*kind, budget="paper")])
     assert "Training steps: 1,000,000." in table.caption
-    assert "policy" not in table.caption  # it is the paper's, whole
+    assert "policy" not in table.caption  # it is the paper's, whole, but for these
+    assert "Time embeddings start at a deviation of 0.02 and windows are drawn by length" in table.caption
     (table,) = build_tables([job("imitation", "hopper", "DT-E2E (m=16)", "x_velocity", held_out())])[:1]
-    assert "size, tokens and steps are the budget's, not the paper's." in table.caption
+    assert "all else but context and batch is the budget's, not the paper's." in table.caption
+
+
+def test_captions_say_which_rows_the_paper_has_elsewhere() -> None:
+    """Its short table has no windows of 100 states, its long ones do."""
+    kind = ("hopper", "BDT (m=16, N=100)")
+    tables = {}
+    for feature in ("x_velocity", "reward"):
+        tables |= {t.label: t for t in build_tables([job("imitation", *kind, feature, held_out())])}
+    said = "The paper has BDT (m=16, N=100) in its table unsupervised_xvel alone."
+    assert said in tables["unsupervised_xvel_16"].caption
+    assert "alone." not in tables["unsupervised_xvel"].caption
+    assert "alone." not in tables["unsupervised_reward"].caption
 
 
 def test_results_that_name_no_policy_are_what_their_settings_say() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -114,6 +115,8 @@ def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path
         for target in result.targets:
             assert sum(_flat(target.histograms["target"])) == pytest.approx(1.0, abs=1e-3)
             assert bool(target.returns) == (not SUITES[name].mixes_rewards)
+            if SUITES[name].targets in ("held-out", "shift"):  # a moved target has its episode's
+                assert target.target_return is not None
             if name != "data":
                 assert len(target.w1) == len(target.within_episode) == len(result.seeds) == 1
                 assert (target.in_order is None) == (" then " not in target.name)
@@ -243,6 +246,23 @@ def test_a_table_is_of_one_dataset(tiny: None, cache: str, tmp_path: Path) -> No
     assert "holds results of hopper on other data" in str(
         run_benchmark(["xvel"], tmp_path / "out", chosen, quiet=True)[0].failure
     )
+
+
+def test_features_at_the_next_state_are_results_of_another_folder(tiny: None, cache: str, tmp_path: Path) -> None:
+    """The same models and rollouts, read elsewhere, and told apart by the folder, the file and the caption."""
+    known = {"tasks": ("hopper",), "methods": ("cdt",), "policy": ("paper",)}
+    run_benchmark(["xvel"], tmp_path / "t", options(cache, **known), quiet=True)
+    shutil.copytree(tmp_path / "t" / "models", tmp_path / "after" / "models")
+    later = options(cache, **known, recorded_at="t+1")
+    run_benchmark(["xvel"], tmp_path / "after", later, quiet=True)
+    (one,), (other,) = (read_results(tmp_path / name) for name in ("t", "after"))
+    assert [result.provenance.get("recorded_at") for result in (one, other)] == [None, "t+1"]
+    assert [t.lengths for t in one.targets] == [t.lengths for t in other.targets]
+    assert [t.w1 for t in one.targets] != [t.w1 for t in other.targets]
+    said = [build_tables([result])[0].caption for result in (one, other)]
+    assert ["at s_t+1 in all rows, as in the authors' code" in caption for caption in said] == [False, True]
+    with pytest.raises(HimatchError, match=r"recorded_at t, now t\+1"):
+        run_benchmark(["xvel"], tmp_path / "t", later, quiet=True)
 
 
 def test_results_that_share_targets_share_rollouts(
@@ -421,6 +441,7 @@ def test_several_processes_know_a_method_of_ones_own(cache: str, logs: Path, tmp
 
 SLOW_TO_SAVE = """
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -542,6 +563,7 @@ def test_targets_beside_the_data_are_new_and_named(
 
 LOST_WHILE_TRAINING = """
 import os
+import shutil
 import signal
 from pathlib import Path
 

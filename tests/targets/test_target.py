@@ -64,8 +64,9 @@ def test_a_deadline_is_the_time_that_is_left() -> None:
         with pytest.raises(TargetError, match=r"within=1001\) goes beyond the horizon, which is 1000 steps"):
             hm.parse_target(text).values(FRAME)
     for target in (Goal, Return):
-        with pytest.raises(TargetError, match="within is a whole number of steps, one or more, got 0"):
-            target((1.0,), 0)
+        for steps in (0, -3, 2.5):
+            with pytest.raises(TargetError, match=f"within is a whole number of steps, one or more, got {steps}"):
+                target((1.0,), steps)  # type: ignore[arg-type]
 
 
 def test_shifting_moves_raw_values_by_whole_bins(hopper: hm.TrajectoryDataset) -> None:

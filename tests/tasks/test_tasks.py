@@ -95,8 +95,8 @@ def test_logs_of_a_robot_need_no_environment_and_no_widths() -> None:
     np.testing.assert_array_equal(hm.resolve_feature("speed", task)(data[0]), np.ones((2, 1)))
 
 
-@pytest.mark.parametrize("env_id", ["CartPole-v1", "Blackjack-v1", "FrozenLake-v1"])
-def test_discrete_and_tuple_spaces_are_refused(env_id: str) -> None:
+@pytest.mark.parametrize("env_id", ["Blackjack-v1", "FrozenLake-v1"])
+def test_discrete_and_tuple_observations_are_refused(env_id: str) -> None:
     with pytest.raises(TaskError, match="continuous vectors only"):
         hm.register_task("discrete", env_id=env_id, horizon=10)
 

@@ -99,6 +99,7 @@ def test_goals_are_reached_in_time(method: Method, train: Any) -> None:
     assert misses(ignoring(policy)).max() > 0.8
 
 
+@pytest.mark.filterwarnings("ignore:the policy is not conditioned on the time that is left")
 def test_time_left_decides_how_fast(train: Any) -> None:
     """The same goal in half of the time takes twice the speed; without the time left nobody can know."""
     policy = train(hm.GCSL("x"))

@@ -23,41 +23,34 @@ _entries = 0
 
 @contextmanager
 def wide_products() -> Iterator[None]:
-    """Products by oneDNN, where they are as exact as MKL's; elsewhere nothing changes."""
+    """Products by oneDNN, where they are as exact as MKL's and nobody chose a precision; elsewhere nothing changes."""
     global _entries
-    if not _exact():
-        yield
-        return
+    settings: Any = getattr(getattr(torch.backends, "mkldnn", None), "matmul", None)  # not in every PyTorch
     with _lock:
-        _entries += 1
-        _settings().fp32_precision = "bf16"
+        free = _entries > 0 or (getattr(settings, "fp32_precision", None) == "none" and _exact(settings))
+        if free:
+            _entries += 1
+            settings.fp32_precision = "bf16"
     try:
         yield
     finally:
-        with _lock:
-            _entries -= 1
-            if not _entries:
-                _settings().fp32_precision = "none"
-
-
-def _settings() -> Any:
-    return getattr(getattr(torch.backends, "mkldnn", None), "matmul", None)
+        if free:
+            with _lock:
+                _entries -= 1
+                if not _entries:
+                    settings.fp32_precision = "none"
 
 
 @cache
-def _exact() -> bool:
-    """Whether products stay exact; not where somebody has chosen a precision, or this PyTorch offers no choice."""
-    with _lock:
-        settings = _settings()
-        if settings is None or getattr(settings, "fp32_precision", None) != "none":
-            return False
-        factor = 1.0 + 2.0**-12  # rounded to bfloat16 it would be one
-        factors = torch.full((SIZE, SIZE), factor)
-        try:
-            settings.fp32_precision = "bf16"
-            found = factors @ factors
-        except RuntimeError:
-            return False
-        finally:
-            settings.fp32_precision = "none"
-        return bool(((found / SIZE - factor**2).abs() < 1e-5).all())
+def _exact(settings: Any) -> bool:
+    """Whether products stay exact where they may be rounded."""
+    factor = 1.0 + 2.0**-12  # rounded to bfloat16 it would be one
+    factors = torch.full((SIZE, SIZE), factor)
+    try:
+        settings.fp32_precision = "bf16"
+        found = factors @ factors
+    except RuntimeError:
+        return False
+    finally:
+        settings.fp32_precision = "none"
+    return bool(((found / SIZE - factor**2).abs() < 1e-5).all())

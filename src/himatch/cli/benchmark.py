@@ -42,6 +42,8 @@ class Benchmark:
     pays."""
     target_seed: Annotated[int, tyro.conf.arg(metavar="S")] = 100
     """Of the targets that unseen draws; results are reported on 100, and 0 to 9 are for development."""
+    recorded_at: Annotated[Literal["t", "t+1"], tyro.conf.arg(metavar="t|t+1")] = "t"
+    """The state at which features of rollouts are read: s_t, as those of targets, or s_t+1 as in the authors' code."""
     policy: Annotated[tuple[str, ...], Many] = ()
     """paper (one deterministic network), himatch (what the budget's preset has), or both, for the methods that can; by
     default the paper's, and for cdt both."""

@@ -6,7 +6,7 @@ import json
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -38,6 +38,8 @@ class TableColumns:
     """Control steps a second, of any source (from the times in the step column, or what the source says)."""
     continuous: Annotated[bool, tyro.conf.arg(name="columns.continuous")] = False
     """The actions are continuous, although they hold a few whole numbers only."""
+    discrete: Annotated[int | Literal["auto"] | None, optional(name="columns.discrete", metavar="N|auto")] = None
+    """The actions are numbers of N discrete ones, from 0 up; auto: of as many as the data shows."""
 
 
 @dataclass

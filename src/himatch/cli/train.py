@@ -135,7 +135,8 @@ def show_scores(policy: Policy) -> None:
     if not (scores := policy.run.scores):
         return
     errors = ", ".join(f"{x:.3g}" for x in scores["action_error"])
-    print(f"action error on {scores['episodes']} {scores['on']} episodes: {errors} (mean square, half range = 1)")
+    unit = "mean square, half range = 1" if policy.task.discrete is None else "1 is all wrong"
+    print(f"action error on {scores['episodes']} {scores['on']} episodes: {errors} ({unit})")
     if policy.agent.dims.z:
         ratios = ", ".join(f"{x:.3g} ({in_words(x)})" for x in sensitivities(policy.run))
         print(f"conditioned on other episodes: {ratios} times that; below 1.05 it ignores its conditioning")

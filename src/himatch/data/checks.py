@@ -45,10 +45,17 @@ def check_columns(
         if len(column.shape) > 2:
             kind = "pixels" if len(column.shape) == 4 else f"an array of shape {tuple(column.shape[1:])}"
             raise refusal(f"{where}: each row of {name}", kind, DataError)
-        if name == "actions" and column.dtype.kind in "iub":
-            raise refusal(f"{where}: the action", f"discrete ({column.dtype})", DataError)
+        if name == "actions" and whole_numbers(column):
+            if len(column.shape) == 2 and column.shape[1] != 1:
+                kind = f"discrete ({column.dtype}) with {column.shape[1]} numbers a step"
+                raise refusal(f"{where}: the action", kind, DataError)
+            continue
         if len(column.shape) != 2:
-            raise DataError(f"{where}: {name} must have shape (steps, width), got {tuple(column.shape)}")
+            hint = "; one number a step has shape (steps, 1), numbers of discrete actions are integers"
+            raise DataError(
+                f"{where}: {name} must have shape (steps, width), got {tuple(column.shape)}"
+                f"{hint * (name == 'actions' and len(column.shape) == 1)}"
+            )
         if column.dtype.kind not in "fiub":
             raise DataError(f"{where}: {name} are not numbers (type {column.dtype})")
     steps = observations.shape[0]
@@ -61,6 +68,11 @@ def check_columns(
             raise DataError(f"{where}: {steps} observations but {name} has shape {tuple(other.shape)}")
         if other.dtype.kind not in "fiub":
             raise DataError(f"{where}: {name} are not numbers (type {other.dtype})")
+
+
+def whole_numbers(column: StepColumn) -> bool:
+    """Whether a column of actions holds whole numbers by its type: those of discrete ones."""
+    return column.dtype.kind in "iub" and len(column.shape) > 0
 
 
 def as_array(values: Any, name: str, where: str) -> NDArray[Any]:
@@ -145,7 +157,8 @@ def check_packed(
         raise DataError(
             f"{where}: actions have {width} numbers, task {task.name} has {task.action_width}; is it the right task?"
         )
-    _find_not_finite(packed, problems)
+    find_not_finite(packed, problems, ("observations", "actions", "rewards"))
+    _find_bad_finals(packed, problems)
     if task.action_low is not None and task.action_high is not None:
         low = np.broadcast_to(np.asarray(task.action_low, dtype=np.float32), (width,))
         high = np.broadcast_to(np.asarray(task.action_high, dtype=np.float32), (width,))
@@ -156,21 +169,31 @@ def check_packed(
 
 
 def check_choices(packed: Packed, task: Task | None, where: str) -> None:
-    """Refuse actions that are numbers of choices, which a policy of himatch would average.
+    """Refuse actions that may be numbers of choices, which a continuous policy would average.
 
     A task's range is that of numbers, not of choices.
     """
-    said = packed.facts.continuous or (task is not None and task.action_low is not None)
+    said = (
+        packed.facts.continuous
+        or packed.facts.discrete is not None
+        or (task is not None and task.action_low is not None)
+    )
     if said or len(packed.actions) < FEWEST_ROWS:
         return
     chosen = [
         packed.called("actions", i) for i in range(packed.actions.shape[1]) if _looks_chosen(packed.actions[:, i])
     ]
     say = "say so where they are continuous (--columns.continuous, columns={'continuous': True})"
+    if len(chosen) == packed.actions.shape[1] == 1:
+        raise DataError(
+            f"{where}: the actions ({listed(chosen)}) hold a few whole numbers only; are they numbers of N discrete "
+            f"ones? Then say how many (--columns.discrete N, columns={{'discrete': N}}), or {say}"
+        )
     if len(chosen) == packed.actions.shape[1]:
         raise DataError(
-            f"{where}: the actions ({listed(chosen)}) hold a few whole numbers only, as discrete ones do, which "
-            f"himatch does not support yet; {say}"
+            f"{where}: the actions ({listed(chosen)}) hold a few whole numbers only, as discrete ones do, of which "
+            "himatch takes one a step: name its column (--columns.actions), or say how many there are where these are "
+            f"one-hot rows (--columns.discrete N); {say}"
         )
     if chosen:
         note(
@@ -202,10 +225,12 @@ def _note_longer(lengths: NDArray[np.int64], task: Task, where: str) -> None:
         )
 
 
-def _find_not_finite(packed: Packed, problems: Problems) -> None:
-    """Episodes that hold something else than finite numbers."""
-    remedy = f"clean the log or {LEAVE_OUT}"
-    for name in ("observations", "actions", "rewards"):
+NOT_FINITE = f"clean the log or {LEAVE_OUT}"
+
+
+def find_not_finite(packed: Packed, problems: Problems, names: Sequence[str]) -> None:
+    """Episodes whose arrays of these names hold something else than finite numbers."""
+    for name in names:
         array = getattr(packed, name)
         for rows, columns in () if array is None else _not_finite(array):
             numbers = np.searchsorted(packed.starts, rows, side="right") - 1
@@ -216,16 +241,19 @@ def _find_not_finite(packed: Packed, problems: Problems) -> None:
                     lambda name=name, row=int(rows[first]), column=int(columns[first]): (  # type: ignore[misc]
                         f"{_hold(packed, name, row, column)} in {packed.place(row)}"
                     ),
-                    remedy,
+                    NOT_FINITE,
                     count=int(count),
                 )
+
+
+def _find_bad_finals(packed: Packed, problems: Problems) -> None:
     bad_finals = np.flatnonzero(packed.has_final & ~np.isfinite(packed.final_observations).all(axis=1))
     if len(bad_finals):
         problems.add(
             "finite",
             bad_finals.tolist(),
             lambda: f"the final observation of episode {packed.places.episode(bad_finals[0])} holds NaN or infinity",
-            remedy,
+            NOT_FINITE,
             count=len(bad_finals),
         )
 

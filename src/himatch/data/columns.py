@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from himatch._runtime.files import reading
 from himatch.data.csv_files import compressed
 from himatch.data.wording import listed
-from himatch.errors import DataError
+from himatch.errors import DataError, TaskError
+from himatch.tasks import Discrete
 
 SHARED = "columns.toml"
 VECTORS = ("observations", "actions")
@@ -28,7 +29,8 @@ class Columns:
     order of the list, those of one pattern in the order of the table. ``reward``, ``terminated``, ``step`` and
     ``label`` are used where the table has them, must be there where somebody ``wrote`` their names, and are left out
     where the name is empty. An empty ``episode`` makes the whole table one. ``continuous`` says that actions are, which
-    look like the numbers of choices; ``rate`` is in Hz; ``units`` are by column. ``path`` is the file that says so.
+    look like the numbers of choices, and ``discrete`` that they are such, of how many, or ``auto``: of as many as the
+    data shows; ``rate`` is in Hz; ``units`` are by column. ``path`` is the file that says so.
     """
 
     episode: str = "episode"
@@ -39,6 +41,7 @@ class Columns:
     step: str = "step"
     label: str = "label"
     continuous: bool = False
+    discrete: int | Literal["auto"] | None = None
     rate: float | None = None
     units: Mapping[str, str] = field(default_factory=dict)
     wrote: frozenset[str] = frozenset()
@@ -65,7 +68,15 @@ class Columns:
         }
         for key, value in values.items():
             _check_setting(key, value, where)
-        return replace(self, **values, wrote=self.wrote | values.keys())
+        changed = replace(self, **values, wrote=self.wrote | values.keys())
+        if changed.continuous and changed.discrete is not None:
+            raise DataError(f"{where}: actions are continuous or discrete, not both; leave one of the two out")
+        return changed
+
+    @property
+    def choices(self) -> Discrete | Literal["auto"] | None:
+        """Discrete actions, where it says that they are."""
+        return Discrete(self.discrete) if isinstance(self.discrete, int) else self.discrete
 
     def find(self, names: list[str], raw: list[str], where: str) -> dict[str, list[int]]:
         """Positions of the columns that hold what, without those of the optional roles that are not there.
@@ -161,6 +172,12 @@ def _check_setting(key: str, value: object, where: str) -> None:
     if key == "continuous":
         if not isinstance(value, bool):
             raise DataError(f"{where}: 'continuous' must be true or false")
+    elif key == "discrete":
+        if value != "auto":
+            try:
+                Discrete.of(value)  # type: ignore[arg-type]
+            except TaskError as reason:
+                raise DataError(f"{where}: 'discrete' is how many actions there are, or 'auto' ({reason})") from None
     elif key == "rate":
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
             raise DataError(f"{where}: 'rate' must be a number of steps a second, such as 50")

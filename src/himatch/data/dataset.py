@@ -15,7 +15,7 @@ from himatch.data.describe import as_html, columns, some
 from himatch.data.extremes import Extremes, find_extremes
 from himatch.data.packed import Packed
 from himatch.errors import DataError
-from himatch.tasks import Task
+from himatch.tasks import Discrete, Task
 from himatch.types import Array, Trajectory
 
 
@@ -86,6 +86,8 @@ class TrajectoryDataset(Sequence[Trajectory]):
         parts = [f"{len(self)} episodes", f"{self.steps} steps", f"task {self.task.name!r}"]
         if self.has_rewards and len(self):
             parts.append(f"returns {self.returns.min():.0f} to {self.returns.max():.0f}")
+        if self.discrete is not None:
+            parts.append(f"{self.discrete.count} discrete actions")
         if self.rate is not None:
             parts.append(f"{self.rate:g} Hz")
         return f"TrajectoryDataset({', '.join(parts)}, source {self.source!r})"
@@ -100,6 +102,8 @@ class TrajectoryDataset(Sequence[Trajectory]):
             facts["lengths"] = f"{self.lengths.min():,} to {self.lengths.max():,}"
         facts["observations"] = columns(self.observation_names, self.observation_width, self.units)
         facts["actions"] = columns(self.action_names, self.action_width, self.units)
+        if self.discrete is not None:
+            facts["actions"] = str(self.discrete)
         if self.rate is not None:
             facts["control rate"] = f"{self.rate:g} Hz"
         if not self.has_rewards:
@@ -223,6 +227,11 @@ class TrajectoryDataset(Sequence[Trajectory]):
     def action_names(self) -> tuple[str, ...]:
         """What the source calls the numbers of an action; empty where it does not (all but tables)."""
         return self._packed.columns.get("actions", ())
+
+    @property
+    def discrete(self) -> Discrete | None:
+        """Discrete actions, of which ``actions`` are one-hot rows; ``None`` where they are continuous."""
+        return self.task.discrete
 
     @property
     def rate(self) -> float | None:

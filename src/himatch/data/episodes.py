@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.checks import as_array, check_columns, flat_column, observation_columns
+from himatch.data.checks import as_array, check_columns, flat_column, observation_columns, whole_numbers
 from himatch.data.ends import EndFlags, flag_columns
+from himatch.data.facts import Facts
 from himatch.data.packed import Allocate, Packed, in_memory
 from himatch.data.wording import listed
 from himatch.errors import DataError
@@ -103,7 +104,7 @@ def pack_checked(
     seen: list[CheckedEpisode] = []
     finals: list[Array] = []
     lengths: list[int] = []
-    row = 0
+    row, discrete = 0, False
     for episode in episodes:
         width, steps = observation_columns(episode.observations.shape[1], task, episode.where), len(episode.actions)
         if observations is None or actions is None:
@@ -124,6 +125,7 @@ def pack_checked(
             finals.append(np.asarray(final, dtype=np.float32))
         # What is kept of an episode holds no rows.
         nothing = np.empty((0, 0))
+        discrete |= whole_numbers(episode.actions)
         seen.append(replace(episode, observations=nothing, actions=nothing, rewards=None))
         lengths.append(steps)
         row += steps
@@ -140,6 +142,7 @@ def pack_checked(
         np.stack(finals),
         np.array([episode.final is not None for episode in seen], dtype=bool),
         tuple(episode.label for episode in seen),
+        facts=Facts(discrete="auto" if discrete else None),
     )
 
 
@@ -158,6 +161,7 @@ def check_episode(episode: Mapping[str, Any], where: str, rewarded: bool, horizo
     flags = {n: _every_step(as_array(f, n, where), actions.shape[:1]) for n, f in flag_columns(episode).items()}
     others = {n: as_array(episode[n], n, where) for n in ("rewards", "next_observations") if n in episode}
     check_columns(observations, actions, [*others.items(), *flags.items()], where)
+    actions = actions[:, None] if actions.ndim == 1 else actions
     ends = EndFlags.read(flags, where)
     if ends.terminals is not None and ends.terminals[:-1].any():
         step = int(np.argmax(ends.terminals))

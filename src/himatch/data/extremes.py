@@ -62,6 +62,8 @@ def find_extremes(dataset: Selection) -> tuple[Extremes, ...]:
     packed, found = dataset.packed, []
     for name in ("observations", "actions", "rewards"):
         array: Array | None = getattr(packed, name)
+        if name == "actions" and packed.facts.discrete is not None:  # rare ones are rare, and nothing more
+            continue
         if array is not None and dataset.steps:
             found += _extremes_of(dataset, name, array if array.ndim == 2 else array[:, None])
     return tuple(found)

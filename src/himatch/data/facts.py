@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from himatch.errors import DataError
+from himatch.errors import DataError, TaskError
+from himatch.tasks import Discrete
 
 SAME_RATE = 0.02  # part of a rate by which clocks of the same control loop differ
 
@@ -19,7 +20,7 @@ class Facts:
 
     ``clock`` is a column of times, by its name, that none of them names. A ``timed`` source has a time of its own, so
     the rate of its task need not be its. ``continuous`` where somebody says that the actions are, whatever they look
-    like.
+    like; ``discrete`` where they are numbers of actions, ``auto`` as long as nobody knows how many there are.
     """
 
     rate: float | None = None
@@ -28,6 +29,7 @@ class Facts:
     clock: str | None = None
     timed: bool = False
     continuous: bool = False
+    discrete: Discrete | Literal["auto"] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -44,7 +46,15 @@ class Facts:
             clock if isinstance(clock, str) else None,
             stored.get("timed") is True,
             stored.get("continuous") is True,
+            _discrete(stored.get("discrete")),
         )
+
+
+def _discrete(stored: object) -> Discrete | None:
+    try:
+        return Discrete.of(stored) if isinstance(stored, dict) else None
+    except (KeyError, TaskError):
+        return None
 
 
 def join_facts(parts: Sequence[Facts]) -> Facts:
@@ -65,7 +75,8 @@ def join_facts(parts: Sequence[Facts]) -> Facts:
     mappings = dict.fromkeys(name for part in parts for name in part.mappings)
     clock = next((part.clock for part in parts if part.clock is not None), None)
     timed, continuous = any(part.timed for part in parts), any(part.continuous for part in parts)
-    return Facts(rates[0] if rates else None, units, tuple(mappings), clock, timed, continuous)
+    rate, discrete = rates[0] if rates else None, parts[0].discrete  # the same in all by now
+    return Facts(rate, units, tuple(mappings), clock, timed, continuous, discrete)
 
 
 def stated_rate(attributes: Mapping[str, Any]) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.data.checks import StepColumn, as_array, check_columns, flat_column, observation_columns
+from himatch.data.checks import StepColumn, as_array, check_columns, flat_column, observation_columns, whole_numbers
 from himatch.data.ends import EndFlags, Flags, flag_columns, flagged_ends, no_ends, stated_ends
 from himatch.data.facts import Facts, stated_rate
 from himatch.data.hdf5 import Hdf5Column, hdf5_column, open_hdf5
@@ -40,7 +40,7 @@ def read_d4rl(path: Path, task: Task | None, allocate: Allocate) -> Packed:
                 raise DataError(f"{where}: {name} is a dictionary; himatch handles continuous vectors only")
         packed = read_flat(columns, where, task, allocate)
         rate = stated_rate(file.attributes())
-        return packed if rate is None else replace(packed, facts=Facts(rate))
+        return packed if rate is None else replace(packed, facts=replace(packed.facts, rate=rate))
 
 
 def read_npz(path: Path, task: Task | None, allocate: Allocate) -> Packed:
@@ -83,7 +83,9 @@ def _read_flat(columns: Mapping[str, StepColumn], where: str, task: Task | None,
     flags, stated = EndFlags.read(columns, where), stated_ends(columns, steps, where)
 
     packed_observations = _read_rows(observations, allocate("observations", (steps, width)))
-    packed_actions = _read_rows(actions, allocate("actions", tuple(actions.shape)))
+    packed_actions = _read_rows(
+        actions, allocate("actions", (steps, actions.shape[1] if len(actions.shape) == 2 else 1))
+    )
     packed_rewards = None
     if rewards is not None:
         packed_rewards = allocate("rewards", (steps,))
@@ -119,6 +121,7 @@ def _read_flat(columns: Mapping[str, StepColumn], where: str, task: Task | None,
         finals,
         has_final,
         _labels(columns, len(last), where),
+        facts=Facts(discrete="auto" if whole_numbers(actions) else None),
     )
 
 
@@ -162,7 +165,9 @@ def _read_rows(column: StepColumn, out: Array) -> Array:
     """Fill ``out`` with the column's leading columns without a second copy of the whole."""
     # In blocks: one read of everything makes HDF5 keep a book on every chunk at once.
     for start, stop in _blocks(column):
-        if isinstance(column, Hdf5Column):
+        if len(column.shape) == 1:
+            out[start:stop, 0] = column[start:stop]
+        elif isinstance(column, Hdf5Column):
             column.read_into(out, start, stop)
         else:
             out[start:stop] = column[start:stop, : out.shape[1]]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.data.checks import align_columns, check_choices, check_packed
+from himatch.data.choices import as_rows, find_discrete
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.extremes import holds_extremes
 from himatch.data.mapped import load_mapped
@@ -25,7 +26,7 @@ from himatch.data.reader import (
     read_source,
     source_files,
     source_name,
-    with_columns,
+    task_of,
 )
 from himatch.data.wording import listed
 from himatch.errors import DataError, note
@@ -88,18 +89,22 @@ def _load(source: Source, options: LoadOptions, allocate: Allocate, scratch: Pat
     """Read the sources one after the other, check each, and join them; parts are mapped below ``scratch``."""
     name = source_name(source)
     names: Sequence[Source] = source_files(source) or [source]
-    parts = _read_parts(names, options, allocate, scratch if len(names) > 1 else None)
+    scratch = scratch if len(names) > 1 else None
+    parts = _read_parts(names, options, allocate, scratch)
     tasks = {part.task.name: part.task for part in parts if part.task is not None}
     if len(tasks) > 1:
         raise DataError(f"the joined sources belong to different tasks ({', '.join(sorted(tasks))})")
     known = next(iter(tasks.values()), None)  # a part that does not say its task shares the others'
     called, good, wrong = first_columns(part.packed for part in parts), [], list[DataError]()
+    discrete = find_discrete([part.packed for part in parts], known, [source_name(one) for one in names])
     for i, (one, part) in enumerate(zip(names, parts, strict=True)):
         where = source_name(one)
         aligned = align_columns(part.packed, called, where)
-        own = known or anonymous_task(aligned)
         clip, drop = options.clip_actions, options.drop_bad
         try:
+            if discrete is not None:
+                aligned = as_rows(aligned, discrete, where, part.problems, _place(i, allocate, scratch))
+            own = task_of(known or anonymous_task(aligned), aligned)
             good.append(check_packed(aligned, own, where, part.problems, clip_actions=clip, drop_bad=drop))
             if part.altered is not None:
                 raise DataError(part.altered)
@@ -110,14 +115,14 @@ def _load(source: Source, options: LoadOptions, allocate: Allocate, scratch: Pat
         more = [f"... and {len(wrong) - MOST} more sources"] if len(wrong) > MOST else []
         raise DataError("\n".join([*map(str, wrong[:MOST]), *more])) from wrong[0].__cause__
     packed = concatenate_packed([part.packed for part in parts], allocate)
-    if scratch is not None and len(names) > 1:
+    if scratch is not None:
         for i in range(len(names)):
             shutil.rmtree(scratch / f"part-{i}")
     check_choices(packed, known, name)
     episodes = np.flatnonzero(np.concatenate(good))
     if options.drop_extremes:
         episodes = _without_extremes(TrajectoryDataset(packed, anonymous_task(packed), source=name, episodes=episodes))
-    chosen = with_columns(known or anonymous_task(packed, episodes), packed)
+    chosen = task_of(known or anonymous_task(packed, episodes), packed)
     env_ids = list(dict.fromkeys(part.env_id for part in parts if part.env_id is not None))
     _note_versions(env_ids, chosen, name)
     return TrajectoryDataset(
@@ -150,12 +155,15 @@ def _read_parts(
     """What each source holds; parts of a joined source are mapped beside the whole and removed with it."""
     parts = []
     for i, one in enumerate(names):
-        place = allocate
         if scratch is not None:
             (scratch / f"part-{i}").mkdir()
-            place = in_folder(scratch / f"part-{i}")
-        parts.append(read_source(one, options, place))
+        parts.append(read_source(one, options, _place(i, allocate, scratch)))
     return parts
+
+
+def _place(part: int, allocate: Allocate, scratch: Path | None) -> Allocate:
+    """Where the arrays of a part go."""
+    return allocate if scratch is None else in_folder(scratch / f"part-{part}")
 
 
 def _note_versions(env_ids: Sequence[str], task: Task, name: str) -> None:

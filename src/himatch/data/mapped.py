@@ -14,7 +14,7 @@ from himatch._runtime.files import entry, new_folder, reading
 from himatch.data.columns import mapping_file
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.packed import MANIFEST, SUM, open_packed, save_manifest
-from himatch.data.reader import LoadOptions, Source, anonymous_task, source_files, source_name, with_columns
+from himatch.data.reader import LoadOptions, Source, anonymous_task, source_files, source_name, task_of
 from himatch.data.sources import locate
 from himatch.errors import DataError, HimatchWarning, note
 from himatch.tasks import Task, get_task, task_names
@@ -52,7 +52,7 @@ def _request(source: Source, options: LoadOptions) -> dict[str, Any]:
     request = {
         "source": source_name(source),
         "stamps": stamps,
-        "task": None if task is None else [task.name, *(getattr(task, name) for name in CHECKED)],
+        "task": None if task is None else [task.name, *(getattr(task, name) for name in CHECKED), str(task.discrete)],
         "clip_actions": options.clip_actions,
         "drop_bad": options.drop_bad,
         "drop_extremes": options.drop_extremes,
@@ -78,7 +78,7 @@ def _open(folder: Path, request: dict[str, Any], task: Task | None) -> Trajector
     for said in entry({"notes": [], **facts}, list, where, "notes"):
         note(str(said))
     stored = get_task(name) if name in task_names() else anonymous_task(packed, chosen)
-    own = with_columns(task or stored, packed)
+    own = task_of(task or stored, packed)
     return TrajectoryDataset(packed, own, source=source, env_id=facts.get("env_id"), episodes=chosen)
 
 

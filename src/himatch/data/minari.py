@@ -20,7 +20,7 @@ from himatch.data.hdf5 import Hdf5Group, open_hdf5
 from himatch.data.packed import Allocate, Packed
 from himatch.data.wording import listed
 from himatch.errors import DataError, TaskError, one_line
-from himatch.tasks import Task, get_task, task_of_environment
+from himatch.tasks import Discrete, Task, get_task, task_of_environment
 from himatch.tasks.spaces import refusal
 
 METADATA = "metadata.json"
@@ -134,8 +134,10 @@ def download(dataset_id: str) -> Path:
 def read_minari(folder: MinariFolder, task: Task | None, allocate: Allocate) -> Packed:
     """Read a Minari folder of any of its three formats."""
     where = str(folder.data)
-    for key, what in (("observation_space", "the observation"), ("action_space", "the action")):
-        _check_space(folder.metadata.get(key), where, what)
+    _check_space(_space(folder, "observation_space"), where, "the observation")
+    discrete = _discrete(folder, where)
+    if discrete is None:
+        _check_space(_space(folder, "action_space"), where, "the action")
     form = folder.metadata.get("data_format", "hdf5")
     if form not in ("hdf5", "arrow", "parquet"):
         raise DataError(f"{where}: unknown Minari data format {form!r}; known are hdf5, arrow and parquet")
@@ -143,9 +145,16 @@ def read_minari(folder: MinariFolder, task: Task | None, allocate: Allocate) -> 
     total = folder.metadata.get("total_steps")
     if not isinstance(total, int) or isinstance(total, bool) or total < 1:
         raise DataError(f"{where}: metadata does not say how many steps there are (total_steps)")
+    if discrete is not None:
+        episodes = (_with_rows(episode, discrete) for episode in episodes)
     packed = pack_checked(episodes, total, where, task, allocate)
-    stated = isinstance(folder.metadata.get("action_space"), str)  # a Box, or it would have been refused
-    facts = replace(folder.facts, continuous=stated or folder.facts.continuous)
+    stated = isinstance(folder.metadata.get("action_space"), str)  # a Box or Discrete, or it would have been refused
+    facts = folder.facts
+    facts = replace(
+        facts,
+        continuous=discrete is None and (stated or facts.continuous),
+        discrete=packed.facts.discrete if discrete is None and not stated else discrete,
+    )
     return replace(packed, columns=_columns(folder, packed), facts=facts)
 
 
@@ -160,13 +169,43 @@ def _columns(folder: MinariFolder, packed: Packed) -> dict[str, tuple[str, ...]]
     return named
 
 
-def _check_space(serialized: object, where: str, what: str) -> None:
+def _space(folder: MinariFolder, key: str) -> dict[str, Any] | None:
+    """A space as the metadata describe it; ``None`` where they do not."""
+    serialized, where = folder.metadata.get(key), str(folder.data)
     if not isinstance(serialized, str):
-        return
+        return None
     with reading(where):
         space = json.loads(serialized)
     if not isinstance(space, dict):
         raise damaged(where, f"{serialized[:20]!r} does not describe a space")
+    return space
+
+
+def _discrete(folder: MinariFolder, where: str) -> Discrete | None:
+    """The actions of a Discrete space."""
+    space = _space(folder, "action_space")
+    if space is None or space.get("type") != "Discrete":
+        return None
+    try:
+        return Discrete(space.get("n"), space.get("start", 0))  # type: ignore[arg-type]
+    except TaskError as reason:
+        raise DataError(f"{where}: the action: {reason}") from None
+
+
+def _with_rows(episode: CheckedEpisode, discrete: Discrete) -> CheckedEpisode:
+    """An episode with one-hot rows for the numbers of its actions."""
+    try:
+        rows = discrete.as_rows(episode.actions, len(episode.actions))
+    except TaskError as reason:
+        raise DataError(f"{episode.where}: action {reason}") from None
+    if rows is None:
+        raise DataError(f"{episode.where}: a Discrete action is one number a step, not {episode.actions.shape[1]}")
+    return replace(episode, actions=rows)
+
+
+def _check_space(space: dict[str, Any] | None, where: str, what: str) -> None:
+    if space is None:
+        return
     kind, shape = space.get("type"), space.get("shape", [0])
     if kind != "Box":
         raise refusal(f"{where}: {what}", f"a {listed([str(kind)])} space", DataError)
@@ -224,11 +263,11 @@ def _arrow_episodes(folder: MinariFolder, form: str) -> Iterator[CheckedEpisode]
 
 def _arrow_column(column: Any, name: str, where: str) -> NDArray[Any]:
     """A column of Arrow as an array; observations and actions are lists of one width."""
-    from pyarrow.types import is_fixed_size_list
+    from pyarrow.types import is_fixed_size_list, is_integer
 
     with reading(where):
         values = column.combine_chunks()
-    if name not in ("observations", "actions"):
+    if name not in ("observations", "actions") or is_integer(values.type):
         with reading(where):
             return np.asarray(values.to_numpy(zero_copy_only=False))
     if not is_fixed_size_list(values.type):

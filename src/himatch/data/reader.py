@@ -26,7 +26,7 @@ from himatch.data.table_files import DataFrame, is_frame
 from himatch.data.tables import read_table
 from himatch.data.wording import listed
 from himatch.errors import DataError, note
-from himatch.tasks import Task, get_task, task_names
+from himatch.tasks import Discrete, Task, get_task, task_names
 from himatch.tasks.task import FeatureSource, nameable
 from himatch.types import Trajectory
 
@@ -100,10 +100,17 @@ def read_source(source: Source, options: LoadOptions, allocate: Allocate) -> Sou
     """Read what is in memory, or one file or folder."""
     content = _read(source, options, allocate)
     facts, settings = content.packed.facts, options.columns or {}
-    said = {name: settings[name] for name in ("rate", "continuous") if settings.get(name) is not None}
+    said = {name: settings[name] for name in ("rate", "continuous", "discrete") if settings.get(name) is not None}
     if not said:
         return content
-    Columns().changed(said, "columns")
+    choices = Columns().changed(said, "columns").choices
+    if choices is not None:
+        stated = facts.discrete
+        if isinstance(stated, Discrete) and choices not in ("auto", stated):
+            raise DataError(f"{source_name(source)}: its actions are {stated} as it says, and {choices} as you say")
+        said |= {"discrete": stated if isinstance(stated, Discrete) else choices, "continuous": False}
+    elif said.get("continuous"):
+        said["discrete"] = None
     if "rate" in said:
         note_other_rate(float(said["rate"]), facts.rate, "the source says", source_name(source))
         said["rate"] = float(said["rate"])
@@ -205,8 +212,10 @@ def anonymous_task(packed: Packed, episodes: NDArray[np.int64] | None = None) ->
     )
 
 
-def with_columns(task: Task, packed: Packed) -> Task:
-    """The task with the columns of a table as features, where it has none of that name."""
+def task_of(task: Task, packed: Packed) -> Task:
+    """The task with the discrete actions of the data, and a table's columns as features, where it has none such."""
+    if task.discrete is None and isinstance(packed.facts.discrete, Discrete):
+        task = replace(task, discrete=packed.facts.discrete, action_width=packed.actions.shape[1])
     found: dict[str, FeatureSource] = {name: i for i, name in enumerate(packed.columns.get("observations", ()))}
     found |= {name: f"act[{i}]" for i, name in enumerate(packed.columns.get("actions", ())) if name not in found}
     more = {name: source for name, source in found.items() if nameable(name) and name not in task.features}

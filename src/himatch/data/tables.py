@@ -69,10 +69,11 @@ def read_table(
             )
     order = np.concatenate(list(rows_of.values()))
     path = str(source) if isinstance(source, Path) else ""
+    mapped_by = (mapping.path,) if mapping.path else ()
     return replace(
         packed,
         columns=called,
-        facts=Facts(rate, units, (mapping.path,) if mapping.path else (), steps.clock, timed, mapping.continuous),
+        facts=Facts(rate, units, mapped_by, steps.clock, timed, mapping.continuous, mapping.choices),
         places=Places(tuple(rows_of), order, ((0, path),), _said(steps, order)),
     ), problems
 

@@ -17,6 +17,7 @@ from himatch._version import __version__
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.minari import MAIN_FILE, METADATA, datasets_root
 from himatch.errors import DataError
+from himatch.tasks import Discrete
 from himatch.tasks.environments import environment_spec
 from himatch.tasks.registry import has_versions
 from himatch.types import Trajectory
@@ -75,7 +76,7 @@ def write_folder(
         with h5py.File(disk, "w", track_order=True) as file:
             for i, trajectory in enumerate(dataset):
                 group = file.create_group(f"episode_{i}")
-                _write_episode(group, i, trajectory)
+                _write_episode(group, i, trajectory, dataset.discrete)
                 if seeds is not None:
                     group.attrs["seed"] = seeds[i]
                 disk.check()
@@ -117,7 +118,7 @@ class _Disk(io.FileIO):
             raise self.failure
 
 
-def _write_episode(group: Any, i: int, trajectory: Trajectory) -> None:
+def _write_episode(group: Any, i: int, trajectory: Trajectory, discrete: Discrete | None) -> None:
     steps, final = len(trajectory), trajectory.final_observation
     group.attrs.update({"id": i, "total_steps": steps})
     if final is None:
@@ -129,7 +130,7 @@ def _write_episode(group: Any, i: int, trajectory: Trajectory) -> None:
     ended[0 if trajectory.terminated else 1, -1] = True
     columns = {
         "observations": np.concatenate([trajectory.observations, final[None]]),
-        "actions": trajectory.actions,
+        "actions": trajectory.actions if discrete is None else discrete.numbers(trajectory.actions),
         "rewards": np.zeros(steps, np.float32) if trajectory.rewards is None else trajectory.rewards,
         "terminations": ended[0],
         "truncations": ended[1],
@@ -143,7 +144,7 @@ def _write_episode(group: Any, i: int, trajectory: Trajectory) -> None:
 
 
 def _metadata(dataset: TrajectoryDataset, name: str, description: str) -> dict[str, Any]:
-    task, first = dataset.task, dataset[0]
+    task, first, discrete = dataset.task, dataset[0], dataset.discrete
     safe = re.sub(r"[^-\w]", "-", name)
     low = -np.inf if task.action_low is None else task.action_low
     high = np.inf if task.action_high is None else task.action_high
@@ -155,7 +156,7 @@ def _metadata(dataset: TrajectoryDataset, name: str, description: str) -> dict[s
         "total_steps": dataset.steps,
         "data_format": "hdf5",
         "observation_space": _box(-np.inf, np.inf, first.observations.shape[1]),
-        "action_space": _box(low, high, first.actions.shape[1]),
+        "action_space": _box(low, high, first.actions.shape[1]) if discrete is None else _choices(discrete),
         "dataset_id": safe if VERSION.search(safe) else f"{safe}-v0",
         "minari_version": _minari_version(),
         "description": description or f"Written by himatch {__version__} from {dataset.name}.",
@@ -183,6 +184,10 @@ def _known(dataset: TrajectoryDataset) -> dict[str, Any]:
 def _box(low: Any, high: Any, width: int) -> str:
     bounds = [np.broadcast_to(np.asarray(b, dtype=np.float32), (width,)).tolist() for b in (low, high)]
     return json.dumps({"type": "Box", "dtype": "float32", "shape": [width], "low": bounds[0], "high": bounds[1]})
+
+
+def _choices(discrete: Discrete) -> str:
+    return json.dumps({"type": "Discrete", "dtype": "int64", "start": discrete.start, "n": discrete.count})
 
 
 def _minari_version() -> str:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from himatch.errors import HimatchError, one_line
+from himatch.errors import HimatchError, TaskError, one_line
 from himatch.simulation import Behaviour, Simulator
 from himatch.tasks import Task
 
@@ -61,7 +61,7 @@ class FunctionPolicy:
 
     def behaviour(self, simulator: Simulator) -> Behaviour:
         """Its actions, checked here because only here it is known whose they are."""
-        count, width = simulator.count, simulator.action_width
+        count, width, discrete = simulator.count, simulator.action_width, simulator.discrete
 
         def behave(
             observations: NDArray[np.float64], episodes: NDArray[np.int64], steps: NDArray[np.int64]
@@ -71,15 +71,19 @@ class FunctionPolicy:
             try:
                 answer = self.act(seen)
                 with np.errstate(over="ignore", invalid="ignore"):
-                    returned = np.asarray(answer, dtype=np.float32)
+                    rows = None if discrete is None else discrete.as_rows(answer, len(seen))
+                    returned = np.asarray(answer if rows is None else rows, dtype=np.float32)
+            except TaskError as reason:
+                raise HimatchError(f"the policy {self.name} returned an action that is none: {reason}") from None
             except HimatchError:
                 raise
             except (Exception, SystemExit) as reason:  # somebody else's code: whatever it raises, say whose it is
                 raise HimatchError(f"the policy {self.name} failed: {one_line(reason)}") from reason
             if returned.shape != (len(seen), width):
+                needed = f"({len(seen)}, {width})" + ("" if discrete is None else f", or numbers ({len(seen)},)")
                 raise HimatchError(
                     f"the policy {self.name} returned shape {returned.shape} for {len(seen)} observations; "
-                    f"task {simulator.task.name} needs ({len(seen)}, {width})"
+                    f"task {simulator.task.name} needs {needed}"
                 )
             finite = np.isfinite(returned).all(axis=1)
             if not finite.all():

@@ -107,7 +107,7 @@ def collect_dataset(
         observation_columns(simulator.observations.shape[1], known, f"the environment {known.env_id}")
         with new_folder(out, overwrite=overwrite) as partial:
             played = _play(behaviour_policy, simulator, starts, seed, label=label, quiet=quiet)
-            dataset = recorded_dataset(played, known, source=behaviour_policy.facts["policy"])
+            dataset = recorded_dataset(played, simulator.task, source=behaviour_policy.facts["policy"])
             _write(dataset, partial, out.name, behaviour_policy, starts, seed)
     dataset.source = str(out)
     return dataset

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from himatch._runtime.files import new_folder
 from himatch._version import __version__
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.episodes import pack_trajectories
+from himatch.data.facts import Facts
 from himatch.data.writer import check_out, write_folder
 from himatch.datagen.recipes import Recipe, find_recipe
 from himatch.datagen.slots import even_slots, metered, reset_seeds
@@ -120,7 +122,8 @@ def play_recipe(
 
 def recorded_dataset(trajectories: Sequence[Trajectory], task: Task, source: str) -> TrajectoryDataset:
     """Episodes that were just played, as a dataset."""
-    return TrajectoryDataset(pack_trajectories(trajectories, task), task, source=source, env_id=task.env_id)
+    packed = replace(pack_trajectories(trajectories, task), facts=Facts(discrete=task.discrete))
+    return TrajectoryDataset(packed, task, source=source, env_id=task.env_id)
 
 
 def recording_metadata(facts: dict[str, Any]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def _recipes() -> Mapping[str, Recipe]:
     velocities = tuple(RecipePart(f"cheetah-vel-{velocity}", 250, velocity) for velocity in VELOCITIES)
     recipes += [
         Recipe("halfcheetah-backflip", "backflip", (flip,)),
-        # The paper's data for matching z-velocities: running and back-flips, each with its own reward.
+        # After the paper's data for matching z-velocities: running and back-flips, each with its own reward.
         Recipe("halfcheetah-run-backflip", "halfcheetah", (RecipePart("halfcheetah-expert", 500, "run"), flip)),
         Recipe("cheetah-vel", "cheetah-vel", velocities),
     ]

@@ -26,7 +26,7 @@ from himatch.datagen.behaviour import FunctionPolicy, check_dims, file_hash
 from himatch.errors import HimatchError, one_line
 from himatch.simulation import Behaviour, Simulator
 from himatch.tasks import Task
-from himatch.tasks.spaces import vector_width
+from himatch.tasks.spaces import action_dims, vector_width
 
 ALGORITHMS = {
     **dict.fromkeys(("SAC", "TD3", "PPO", "A2C", "DDPG"), "stable_baselines3"),
@@ -72,7 +72,7 @@ class Sb3Policy:
         """Its actions; samples are drawn from torch's generator, seeded for the while."""
         spaces = self.model.observation_space, self.model.action_space
         observation = vector_width(spaces[0], f"the observation of {self.name}")
-        action = vector_width(spaces[1], f"the action of {self.name}")
+        action = action_dims(spaces[1], f"the action of {self.name}")[0]
         check_dims(f"the agent {self.name}", observation, action, simulator)
         if self.normalizer is not None and self.normalizer.norm_obs:
             width = np.shape(self.normalizer.obs_rms.mean)[0]

@@ -15,6 +15,7 @@ from himatch.errors import HimatchError, TargetError, note
 from himatch.evaluation.bounds import Measured, score_bound
 from himatch.evaluation.conditioned import Conditioned, Recorder
 from himatch.evaluation.kept import KeptRollouts
+from himatch.evaluation.recorded import RecordedAt, recorded
 from himatch.evaluation.result import MatchResult
 from himatch.evaluation.sensitivity import note_ignored_in_match
 from himatch.methods import Agent
@@ -48,15 +49,17 @@ def match_targets(
     env: Environment | None = None,
     threads: int = 0,
     temperature: float = 0.0,
+    recorded_at: RecordedAt = "t",
     progress: Callable[[int, int], None] | None = None,
     keep: Mapping[str, Any] | None = None,
     starts: Sequence[int] | None = None,
 ) -> list[list[MatchResult]]:
     """Roll out every seed of an agent under every target and compare: for each feature the result of every target.
 
-    The same rollouts are compared on all features; ``progress`` gets steps done and to do. With ``keep`` results hold
-    the rollouts as episodes, and what it says of who acted. ``starts`` are seeds of initial states in place of those
-    that ``seed`` stands for, one for each episode of each target.
+    The same rollouts are compared on all features, which are read at the state of each step or at the next; those of
+    targets always at the step's own. ``progress`` gets steps done and to do. With ``keep``
+    results hold the rollouts as episodes, and what it says of who acted. ``starts`` are seeds of initial states in
+    place of those that ``seed`` stands for, one for each episode of each target.
     """
     episodes, seed = whole("episodes", episodes), whole("seed", seed)
     if episodes < 1:
@@ -107,6 +110,7 @@ def match_targets(
             env,
             threads,
             temperature,
+            recorded_at,
             report,
             keep,
         )
@@ -130,6 +134,7 @@ def _match(
     env: Environment | None,
     threads: int,
     temperature: float,
+    recorded_at: RecordedAt,
     report: Callable[[int], None],
     keep: Mapping[str, Any] | None,
 ) -> list[list[MatchResult]]:
@@ -162,7 +167,7 @@ def _match(
     for number, target in enumerate(targets):
         place = slice(number * episodes, (number + 1) * episodes)
         played = [[rollouts.trajectory(k, b) for b in range(place.start, place.stop)] for k in range(stack)]
-        measured = Measured(played)
+        measured = Measured([[recorded(rollout, recorded_at) for rollout in row] for row in played])
         kept = None
         if keep is not None:
             facts = {**_acting(run, agent, now), "env_id": replay.env_id, **keep}

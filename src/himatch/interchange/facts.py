@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ def facts_of(
     data, known = policy.description["data"], policy.normalizers
     middle, half = (t.numpy().astype(np.float64) for t in (known.action_middle, known.action_half))
     bounds = training_limits(known, margin)
-    stochastic = policy.agent.policy.stochastic
-    return {
+    stochastic, discrete = policy.agent.policy.stochastic, policy.task.discrete
+    found = {
         "himatch_version": __version__,
         "torch_version": torch.__version__,
         "task": policy.task.name,
@@ -50,6 +51,9 @@ def facts_of(
         "inputs": [port._asdict() for port in inputs],
         "outputs": [port._asdict() for port in outputs],
     }
+    if discrete is not None:
+        found |= {"discrete": asdict(discrete), "action_range": {"low": [0.0] * len(half), "high": [1.0] * len(half)}}
+    return found
 
 
 def as_metadata(facts: Facts) -> dict[str, str]:

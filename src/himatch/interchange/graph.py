@@ -31,14 +31,15 @@ class PolicyGraph(nn.Module):
         if len(policy.seeds) != 1:
             raise HimatchError("a file holds one seed; choose it with policy.only(seed)")
         self.agent, self.normalizers = policy.agent, policy.normalizers
-        self.context = policy.context
+        self.context, self.discrete = policy.context, policy.task.discrete
         self.temperature = policy.temperature if samples(policy) else None
         self.limits = None if limits is None else tuple(torch.from_numpy(bound) for bound in limits)
 
-    def forward(self, *arguments: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """Arguments in the order of :func:`inputs_of`; the action ``(B, act)`` and, where learned, its codes."""
+    def forward(self, *arguments: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """Arguments in the order of :func:`inputs_of`; the action ``(B, act)`` and what :func:`outputs_of` has more."""
         given = list(arguments)
-        noise = None if self.temperature is None else self.temperature * given.pop()
+        temperature = self.temperature or 0.0
+        noise = None if self.temperature is None else temperature * given.pop()
         *given, states, actions, step = given
         normalize, policy, spec, last = self.normalizers, self.agent.policy, self.agent.spec, self.context - 1
         order = torch.arange(self.context)
@@ -66,8 +67,14 @@ class PolicyGraph(nn.Module):
         read = outputs.gather(1, place.view(-1, 1, 1).expand(-1, 1, outputs.shape[2]))[:, 0]
         # Zero, and NaN where an observation is not finite, which neither clipping nor an ignored channel may hide.
         lost = (raw * 0.0).sum(dim=(1, 2)).unsqueeze(1)
-        action = normalize.raw_actions(policy.action(read, noise)) + lost
-        return (action, z[0]) if self.agent.codes_of_states and z is not None else action
+        action = normalize.raw_actions(policy.action(read, noise, temperature)) + lost
+        found = [action]
+        if self.discrete is not None:
+            number = policy.scores(read, noise, temperature).argmax(-1) + self.discrete.start
+            found.append(torch.where(torch.isnan(lost[:, 0]), self.discrete.start - 1, number))
+        if self.agent.codes_of_states and z is not None:
+            found.append(z[0])
+        return action if len(found) == 1 else tuple(found)
 
 
 def samples(policy: Policy) -> bool:
@@ -77,15 +84,21 @@ def samples(policy: Policy) -> bool:
 
 def inputs_of(policy: Policy) -> tuple[Port, ...]:
     """What :class:`PolicyGraph` takes, in order."""
-    dims, n, task = policy.agent.dims, policy.context, policy.task.name
-    known = {i: name for name, i in policy.task.features.items() if isinstance(i, int)}
+    dims, n, task = policy.agent.dims, policy.context, policy.task
+    known = {i: name for name, i in task.features.items() if isinstance(i, int)}
     named = ", ".join(f"{i} is {known[i]}" for i in sorted(known))
     conditioning = policy.agent.port(policy.statistic)
-    noise = Port("noise", (dims.action,), "standard normal numbers, new ones at every step; zeros give the mean action")
+    discrete = task.discrete
+    usual = "mean" if discrete is None else "likeliest"
+    drawn = f"standard normal numbers, new ones at every step; zeros give the {usual} action"
+    noise = Port("noise", (dims.action,), drawn)
+    kind = "raw actions" if discrete is None else f"one-hot rows of the actions {discrete.start} to {discrete.last}"
     return (
         *(() if conditioning is None else (conditioning,)),
-        Port("states", (n, dims.observation), f"raw observations of {task}, latest last" + (named and f"; {named}")),
-        Port("actions", (n, dims.action), f"raw actions of {task}, latest last; the latest, not yet known, is zero"),
+        Port(
+            "states", (n, dims.observation), f"raw observations of {task.name}, latest last" + (named and f"; {named}")
+        ),
+        Port("actions", (n, dims.action), f"{kind} of {task.name}, latest last; the latest, not yet known, is zero"),
         Port("step", (), "steps since the start of the episode, 0 at its first"),
         *((noise,) if samples(policy) else ()),
     )
@@ -93,12 +106,24 @@ def inputs_of(policy: Policy) -> tuple[Port, ...]:
 
 def outputs_of(policy: Policy) -> tuple[Port, ...]:
     """What :class:`PolicyGraph` gives, in order."""
-    middle, half = (t.tolist() for t in (policy.normalizers.action_middle, policy.normalizers.action_half))
-    limits = ", ".join(f"{m - h:g} to {m + h:g}" for m, h in zip(middle, half, strict=True))
-    kind = "raw, sampled" if samples(policy) else "raw, mean" if policy.agent.policy.stochastic else "raw"
-    ports = [Port("action", (policy.agent.dims.action,), f"{kind} action of {policy.task.name} ({limits})")]
+    ports = [_action(policy)]
+    if (discrete := policy.task.discrete) is not None:
+        what = f"number of the action, {discrete.start} to {discrete.last}"
+        ports.append(Port("number", (), f"{what}; {discrete.start - 1} where an observation is not finite"))
     if policy.agent.codes_of_states:
         states = torch.zeros(1, 1, policy.agent.spec.target_states, policy.agent.dims.observation)
         code = policy.agent.encode(states, torch.zeros(1, 1, dtype=torch.int64))
         ports.append(Port("code", tuple(code.shape[2:]), "the code of the target that the policy was conditioned on"))
     return tuple(ports)
+
+
+def _action(policy: Policy) -> Port:
+    """The action, in the range of the task, or as a one-hot row."""
+    width, task = policy.agent.dims.action, policy.task
+    if task.discrete is not None:
+        kind = "sampled" if samples(policy) else "likeliest"
+        return Port("action", (width,), f"one-hot row of the {kind} action of {task.name}")
+    middle, half = (t.tolist() for t in (policy.normalizers.action_middle, policy.normalizers.action_half))
+    limits = ", ".join(f"{m - h:g} to {m + h:g}" for m, h in zip(middle, half, strict=True))
+    kind = "raw, sampled" if samples(policy) else "raw, mean" if policy.agent.policy.stochastic else "raw"
+    return Port("action", (width,), f"{kind} action of {task.name} ({limits})")

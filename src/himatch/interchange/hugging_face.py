@@ -86,6 +86,12 @@ def import_hugging_face(
     env_id
         Where it was trained; by default what the data says, else the task's environment.
     """
+    known = _task(task, data)
+    if known.discrete is not None:
+        raise HimatchError(
+            f"the actions of task {known.name} are {known.discrete}, and Hugging Face's Decision Transformer has "
+            "continuous ones: there are no such weights to import"
+        )
     if (state_mean is None) != (state_std is None):
         raise HimatchError("give both means and deviations of the states, or neither")
     if state_mean is None or state_std is None:
@@ -97,7 +103,7 @@ def import_hugging_face(
         fitted = Normalizers.fit(data)
         state_mean, state_std = fitted.state_mean.tolist(), fitted.state_std.tolist()
     settings = ImportSettings(
-        _task(task, data),
+        known,
         state_mean,
         state_std,
         return_scale,

@@ -15,7 +15,7 @@ from himatch.interchange.graph import samples
 from himatch.policy import Policy
 from himatch.rollout import make_conditioner
 from himatch.rollout.limits import Bounds
-from himatch.rollout.scoring import actions_on
+from himatch.rollout.scoring import actions_on, outputs_on
 from himatch.targets import demo
 from himatch.types import Trajectory
 
@@ -26,7 +26,10 @@ BLOCK = 256  # windows at a time
 
 @dataclass(frozen=True)
 class Parity:
-    """Largest difference between the actions of both, in units of half the action range."""
+    """Largest difference between the actions of both, in units of half the action range.
+
+    Of discrete actions it is how much lower the policy scores, by its logits, what the file chooses.
+    """
 
     random: float
     """Over episodes of random numbers."""
@@ -70,10 +73,17 @@ def random_episodes(policy: Policy) -> list[Trajectory]:
     )
     std = np.where(np.isfinite(std), std, 1.0)  # also what never moved in the data
     steps = 3 * policy.context + 5
+
+    def actions() -> NDArray[np.float32]:
+        drawn = rng.uniform(-1, 1, size=(steps, dims.action))
+        if policy.task.discrete is not None:
+            drawn = np.eye(dims.action)[drawn.argmax(axis=1)]
+        return (middle + half * drawn).astype(np.float32)
+
     return [
         Trajectory(
             (mean + std * rng.normal(size=(steps, dims.observation))).astype(np.float32),
-            (middle + half * rng.uniform(-1, 1, size=(steps, dims.action))).astype(np.float32),
+            actions(),
             rng.normal(size=steps).astype(np.float32),
         )
         for _ in range(3)
@@ -127,7 +137,15 @@ def _difference(
     ]
     if limits is not None:
         episode = replace(episode, observations=np.clip(episode.observations, *limits))
-    noise = np.float32(policy.temperature) * inputs["noise"] if "noise" in inputs else None
-    expected = actions_on(policy.run, policy.agent, episode, target, noise)[0]
+    noise, found = (
+        np.float32(policy.temperature) * inputs["noise"] if "noise" in inputs else None,
+        np.concatenate(blocks),
+    )
+    if policy.task.discrete is not None:
+        drawn = None if noise is None else torch.from_numpy(noise)
+        logits = outputs_on(policy.run, policy.agent, episode, target)[0]
+        scores = policy.agent.policy.scores(logits, drawn, policy.temperature).numpy()
+        return float((scores.max(axis=1) - (scores * found).sum(axis=1)).max())
+    expected = actions_on(policy.run, policy.agent, episode, target, noise, policy.temperature)[0]
     half = policy.normalizers.action_half.numpy()
-    return float(np.abs((np.concatenate(blocks) - expected) / half).max())
+    return float(np.abs((found - expected) / half).max())

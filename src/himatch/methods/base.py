@@ -168,6 +168,8 @@ class Method:
     """Whether validation selects the checkpoint that ``best`` means; else it is the last one."""
     imitates: ClassVar[bool] = False
     """Whether a target must be a demonstration."""
+    chooses: ClassVar[bool] = True
+    """Whether its policies can have discrete actions."""
     matches: ClassVar[Literal["distribution", "return", "goal"]] = "distribution"
     """The kind of target that says most to it."""
     system: ClassVar[str] = ""

@@ -141,8 +141,13 @@ class Normalizers:
 
 @shaped
 def action_range(train: TrajectoryDataset) -> tuple[Float[Array64, " act"], Float[Array64, " act"]]:
-    """Low and high of every action coordinate: the task's, or where it has none what the data spans."""
+    """Low and high of every action coordinate: the task's, or where it has none what the data spans.
+
+    One-hot rows of discrete actions stay as they are.
+    """
     task, width = train.task, train.action_width
+    if task.discrete is not None:
+        return np.full(width, -1.0), np.ones(width)
     if task.action_low is not None and task.action_high is not None:
         low, high = (
             np.broadcast_to(np.asarray(b, dtype=np.float64), (width,)) for b in (task.action_low, task.action_high)

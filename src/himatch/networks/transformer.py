@@ -35,7 +35,7 @@ class ModelConfig:
 
     ``tokens`` are z, s and a as three tokens a step (the paper), z added to the state token (two a step), or that token
     alone, without past actions; ``head`` is a deterministic tanh with squared error (the paper), or a Gaussian with
-    log-likelihood, as it is or squashed by tanh.
+    log-likelihood, as it is or squashed by tanh. With discrete actions it is categorical, whatever a preset says.
     """
 
     context: int = 20
@@ -51,7 +51,8 @@ class ModelConfig:
     tokens: Tokens = "triples"
     """z, s and a as three tokens a step, z added to the state token, or this token without the actions."""
     head: Head = "tanh"
-    """A deterministic policy, trained by squared error, or a stochastic one: Gaussian actions, plain or squashed."""
+    """A deterministic policy, trained by squared error, or a stochastic one: Gaussian actions, plain or squashed.
+    Discrete actions have the categorical one."""
     activation: Activation = "relu"
     """Of the feed-forward layers."""
     time_std: float = STD
@@ -180,7 +181,7 @@ class SequencePolicy(PolicyNetwork):
         actions: Float[Tensor, "K B N act"],
         times: Int[Tensor, "K B N"],
     ) -> Float[Tensor, "K B N outputs"]:
-        """Head outputs for every step before tanh: one for each action coordinate, of a Gaussian two.
+        """Head outputs for every step before tanh: one for each action coordinate, of a Gaussian two, or logits.
 
         Actions are in [-1, 1], times are steps since the start of the episode.
         """

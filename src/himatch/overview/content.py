@@ -97,6 +97,8 @@ class Content:
     """Targets that programs are known for, with what is expected of these."""
     observations: list[Column]
     actions: list[Column]
+    discrete: dict[str, int] | None
+    """How many actions there are to choose from, and the number of the first; ``actions`` are their one-hot rows."""
     rate: float | None
     """Control steps a second, where the data said."""
     sensitivity: list[float] | None

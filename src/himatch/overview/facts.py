@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ def overview_of(
         rehearsed=_rehearsed(run, now),
         observations=_columns(run, "observations"),
         actions=_columns(run, "actions"),
+        discrete=None if run.task.discrete is None else asdict(run.task.discrete),
         rate=run.rate,
         sensitivity=kept or None,
         sensitivity_in_words=[in_words(x) for x in kept] or None,
@@ -82,7 +84,9 @@ def _acts(run: Run) -> str:
         return "deterministically"
     tried = ((run.scores or {}).get("temperature") or {}).get("tried")
     chosen = " (selected on training episodes)" if tried or "bundled" in run.description else ""
-    how = f"by sampling at temperature {run.temperature:g}" if run.temperature else "by its mean action, temperature 0"
+    usual = "mean" if run.task.discrete is None else "likeliest"
+    sampled = f"by sampling at temperature {run.temperature:g}"
+    how = sampled if run.temperature else f"by its {usual} action, temperature 0"
     return f"{how}{chosen}"
 
 
@@ -147,6 +151,9 @@ def _columns(run: Run, what: str) -> list[Column]:
     if what == "observations":
         low, high = (getattr(normal, f"state_{end}", None) for end in ("low", "high"))
         width, short = len(normal.state_mean), "obs"
+    elif run.task.discrete is not None:
+        low = high = None
+        width, short = run.task.discrete.count, "act"
     else:
         low, high = normal.action_middle - normal.action_half, normal.action_middle + normal.action_half
         width, short = len(normal.action_middle), "act"

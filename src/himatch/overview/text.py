@@ -126,6 +126,9 @@ def _columns(shown: Content) -> Iterator[str]:
     for name, columns in (("observations", shown.observations), ("actions", shown.actions)):
         text = ", ".join(map(column, columns[: 3 * MOST]))
         more = f", and {len(columns) - 3 * MOST} more (--json)" if len(columns) > 3 * MOST else ""
+        if name == "actions" and shown.discrete is not None:
+            last = shown.discrete["start"] + shown.discrete["count"] - 1
+            text = f"one of {shown.discrete['start']} to {last}: {text}"
         yield from _folded(f"  {name} ({len(columns)})", text + more)
 
 

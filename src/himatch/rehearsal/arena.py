@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,15 +19,29 @@ from himatch.rollout.environment import STARTS, Environment, environment_name, r
 from himatch.rollout.programs import Program
 from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
+from himatch.statistics.features import resolve_feature
 from himatch.targets import EpisodeReference, Target
 from himatch.targets.sequence import Successive
-from himatch.types import Array
+from himatch.types import Array, Trajectory
 
 SEED = 3  # of initial states; evaluations have 0, the selection of a temperature 1 and 2
 AT_ONCE = 2048  # rollouts played together; more are played in turn
 
-Played = list[list[list[Array]]]
-"""Feature values ``(T, d)`` of every episode: ``played[n][k][e]`` of program n, seed k."""
+
+class Outcome(NamedTuple):
+    """What a rollout achieved: the matched feature, ``(T, d)``; the share of its steps within the target's bounds."""
+
+    phi: Array
+    held: float = 1.0
+
+
+def phis(episodes: Sequence[Outcome]) -> list[Array]:
+    """What they achieved of the feature."""
+    return [episode.phi for episode in episodes]
+
+
+Played = list[list[list[Outcome]]]
+"""Every episode: ``played[n][k][e]`` of program n, seed k."""
 Steps = Callable[[int], None]
 """Told at every step how many rollouts make it."""
 
@@ -92,19 +107,27 @@ class Arena:
         starts = np.tile(first + np.tile(np.arange(episodes), count), (stack, 1))
         player = Player(self.agent, self.run.normalizers, conditioner, target_of.shape[1], first, self.temperature)
         simulator = simulator_for(self.run, self.agent.dims, target_of.size, self.env, self.threads)
-        feature = self.reference.frame.feature
         try:
             rollouts = roll_out(player, simulator, lengths, starts, self.run.statistic.matched, step)
         finally:
             simulator.close()
         return [
-            [[feature(rollouts.trajectory(k, n * episodes + e)) for e in range(episodes)] for k in range(stack)]
+            [
+                [self._achieved(rollouts.trajectory(k, n * episodes + e), targets[n]) for e in range(episodes)]
+                for k in range(stack)
+            ]
             for n in range(count)
         ]
 
+    def _achieved(self, trajectory: Trajectory, target: Target) -> Outcome:
+        features = [resolve_feature(bound.feature, self.run.task) for bound in target.bounds]
+        within = [bound.holds(phi(trajectory)) for bound, phi in zip(target.bounds, features, strict=True)]
+        held = float(np.all(within, axis=0).mean()) if within else 1.0
+        return Outcome(self.reference.frame.feature(trajectory), held)
+
 
 class Judge:
-    """How far episodes are from one target, charged for time that was not played.
+    """How far episodes are from one target, charged for time that was not played, or not within the target's bounds.
 
     Targets one after another are compared one by one, each with what was played in its steps. Of several features it
     takes the marginals, each in its spread: a joint transport for every candidate is slow.
@@ -117,13 +140,14 @@ class Judge:
         self._wanted, self._grid = target.compared(frame), reference.grid
         self._stretches = stretches_of(target, frame)
 
-    def episodes(self, played: Sequence[Array]) -> Array64:
+    def episodes(self, played: Sequence[Outcome]) -> Array64:
         """Of every episode by itself."""
-        return np.array([self.pooled([phi]) for phi in played])
+        return np.array([self.pooled([episode]) for episode in played])
 
-    def pooled(self, played: Sequence[Array]) -> float:
+    def pooled(self, episodes: Sequence[Outcome]) -> float:
         """Of some episodes together."""
-        lasted = np.array([min(len(phi) / self.steps, 1.0) for phi in played])
+        played = phis(episodes)
+        lasted = np.array([self.lasted(episode) * episode.held for episode in episodes])
         if self.target.matches == "distribution":
             distance, box = self.distance(played), whole_range(self._spread, in_spreads=True)
             return float(charged(np.array(distance), np.array(lasted.mean()), box))
@@ -131,6 +155,10 @@ class Judge:
         if self.target.matches == "return":
             return float(missed.mean())
         return float(charged(missed, lasted, whole_range(self._spread, in_spreads=False)).mean())
+
+    def lasted(self, episode: Outcome) -> float:
+        """The part of the target's steps that it lasted."""
+        return min(len(episode.phi) / self.steps, 1.0)
 
     def distance(self, played: Sequence[Array]) -> float:
         """The same for what was played alone: W1 of a distribution, the mean error of a return or goal."""

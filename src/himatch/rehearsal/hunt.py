@@ -14,7 +14,7 @@ import numpy as np
 
 from himatch._runtime.shapes import Array64
 from himatch.errors import TargetError
-from himatch.rehearsal.arena import Arena, Judge
+from himatch.rehearsal.arena import Arena, Judge, Outcome, phis
 from himatch.rehearsal.mutations import Choices, tidied, varied
 from himatch.rehearsal.refit import Fitter
 from himatch.rehearsal.repertoire import Repertoire
@@ -41,7 +41,7 @@ class Trial:
 
     program: Program
     scores: list[float] = field(default_factory=list)
-    episodes: Sequence[Array] = ()
+    episodes: Sequence[Outcome] = ()
 
     @property
     def mean(self) -> float:
@@ -138,7 +138,7 @@ class Hunt:
 
     def _nearest(self, entries: Sequence[str], started: Sequence[Sequence[Array]]) -> list[Program]:
         """The entries that by themselves come nearest."""
-        scores = [float(self.judge.episodes(some).mean()) for some in started]
+        scores = [float(self.judge.episodes([Outcome(rows) for rows in some]).mean()) for some in started]
         return [(ProgramPart(entries[i], self.judge.steps),) for i in np.argsort(scores, kind="stable")[:NEAREST]]
 
     def _fill(self, parents: Sequence[Program]) -> None:
@@ -147,7 +147,7 @@ class Hunt:
             parent = parents[int(self._rng.integers(len(parents)))]
             self.pool.append(Trial(varied(parent, self._choices, self._rng)))
 
-    def score(self, played: Sequence[Sequence[Array]]) -> None:
+    def score(self, played: Sequence[Sequence[Outcome]]) -> None:
         """The episodes of every candidate of this round."""
         for candidate, episodes in zip(self.pool, played, strict=True):
             candidate.scores += self.judge.episodes(episodes).tolist()
@@ -184,9 +184,10 @@ class Hunt:
             program
             for candidate in best
             if candidate.travels
+            for rows in [phis(candidate.episodes)]
             for program in (
-                self._fitter.durations(candidate.program, candidate.episodes),
-                self._fitter.widened(candidate.program, candidate.episodes),
+                self._fitter.durations(candidate.program, rows),
+                self._fitter.widened(candidate.program, rows),
             )
             if program is not None
         ]
@@ -213,14 +214,14 @@ def exchange(hunts: Sequence[Hunt]) -> None:
 
     What a foreign candidate would score is foreseen from quantiles; the few that enter are scored exactly.
     """
-    plain = [hunt for hunt in hunts if hunt.plain]
+    plain = [hunt for hunt in hunts if hunt.plain and not hunt.target.bounds]  # which others did not look at
     for steps in {hunt.judge.steps for hunt in plain}:
         group = [hunt for hunt in plain if hunt.judge.steps == steps]
         tried = [trial for hunt in group for trial in hunt.pool if trial.travels and trial.episodes]
         if len(group) < 2 or not tried:
             continue
-        achieved = np.array([[_quantiles(rows) for rows in trial.episodes] for trial in tried])
-        lasted = np.array([[min(len(rows) / steps, 1.0) for rows in trial.episodes] for trial in tried])
+        achieved = np.array([[_quantiles(episode.phi) for episode in trial.episodes] for trial in tried])
+        lasted = np.array([[group[0].judge.lasted(episode) for episode in trial.episodes] for trial in tried])
         before = [list(hunt.pool) for hunt in group]
         for hunt, own in zip(group, before, strict=True):
             frame = hunt.arena.reference.frame

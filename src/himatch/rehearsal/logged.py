@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.divergences import wasserstein_bins
-from himatch.rehearsal.arena import Judge
+from himatch.rehearsal.arena import Judge, Outcome
 from himatch.rehearsal.promise import expectation
 from himatch.rollout.expected import Expected
 from himatch.rollout.programs import Program, place_of, scheduled
@@ -31,9 +31,11 @@ def from_logs(reference: EpisodeReference, target: Target, episodes: int) -> Exp
     judge = Judge(target, reference)
     program, cast = scheduled(target, reference, judge.steps), _Cast(reference)
     rng = np.random.default_rng(SEED)
-    found = expectation(judge, [[[cast.rollout(program, rng) for _ in range(ROLLOUTS)]]], episodes)
+    falls = bool((reference.lengths < reference.frame.horizon).any())
+    found = expectation(judge, [[[cast.rollout(program, rng) for _ in range(ROLLOUTS)]]], episodes, falls=falls)
     slips = SLIPS * (float(reference.spread[0]) if len(reference.spread) == 1 else 1.0)  # joint W1 is in spreads
-    return replace(found, low=(1 - DEPARTS) * found.low, high=(1 + DEPARTS) * found.high + slips, basis="logs")
+    low, high = (1 - DEPARTS) * found.low, (1 + DEPARTS) * found.high + slips
+    return replace(found, low=low, high=high, basis="logs", held=None)  # of bounds these logs say nothing
 
 
 class _Cast:
@@ -44,7 +46,7 @@ class _Cast:
         self._widths = (reference.frame.bins.widths / reference.spread)[None]
         self._alike: dict[int, NDArray[np.int64]] = {}
 
-    def rollout(self, program: Program, rng: np.random.Generator) -> Array:
+    def rollout(self, program: Program, rng: np.random.Generator) -> Outcome:
         """One that follows a program, each part played by a stand-in; it ends where a stand-in ended."""
         rows: list[Array] = []
         clock = 0
@@ -54,7 +56,7 @@ class _Cast:
             clock += part.steps
             if len(rows[-1]) < part.steps:
                 break
-        return np.concatenate(rows)
+        return Outcome(np.concatenate(rows))
 
     def _standing_in(self, number: int) -> NDArray[np.int64]:
         """The nearest ones by the W1 of their histograms."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from himatch.errors import TargetError
-from himatch.rehearsal.arena import Arena, Judge, Played
+from himatch.rehearsal.arena import Arena, Judge, Outcome, Played, phis
 from himatch.rehearsal.promise import expectation
 from himatch.rehearsal.repertoire import Repertoire
 from himatch.rollout.conditioners import objection
@@ -63,7 +63,7 @@ def share_out(
     first = [[_mixed(known[k], judge) for k in stack] for judge in judges]
     again = _play(arena, first, targets, MIXED, MIXED_STARTS, step)
     found = [
-        [_mixed(list(zip(_entries(first[n][k]), again[n][k], strict=True)), judge) for k in stack]
+        [_mixed(list(zip(_entries(first[n][k]), map(phis, again[n][k]), strict=True)), judge) for k in stack]
         for n, judge in enumerate(judges)
     ]
     others = [_others(arena, judge) for judge in judges]
@@ -86,7 +86,7 @@ def share_out(
     return [
         PooledSolution(
             tuple(own),
-            expectation(judge, played, episodes, parts=[shares.parts for shares in own]),
+            expectation(judge, played, episodes, [shares.parts for shares in own], repertoire.falls),
             spent,
         )
         for own, judge, played in zip(winners, judges, checked, strict=True)
@@ -125,7 +125,7 @@ def _play(
     episodes: int,
     start: int,
     step: Callable[[int], None],
-) -> list[list[list[list[Array]]]]:
+) -> list[list[list[list[Outcome]]]]:
     """Roll out every program of every target and seed so many times: ``[n][k][program][episode]``."""
     programs, of = [], []
     for own, target in zip(shares, targets, strict=True):
@@ -142,7 +142,7 @@ def _play(
     return found
 
 
-def _dealt(shares: Shares, played: Sequence[Sequence[Array]], episodes: int) -> list[Array]:
+def _dealt(shares: Shares, played: Sequence[Sequence[Outcome]], episodes: int) -> list[Outcome]:
     """As many episodes of each program as it has its part of."""
     numbers = shares.dealt(episodes)
     return [played[number][numbers[:n].count(number)] for n, number in enumerate(numbers)]

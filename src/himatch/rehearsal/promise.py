@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
-from himatch.rehearsal.arena import Judge
+from himatch.rehearsal.arena import Judge, Outcome, phis
 from himatch.rollout.expected import Expected
 from himatch.targets.distribution import apportion
-from himatch.types import Array
 
 LEVEL = 0.9
 NEARER = 0.7  # of the score: a target that is not nearer than that to what is achieved is not worth naming
@@ -20,30 +20,35 @@ DRAWS, FEW_DRAWS = 200, 40  # of one feature, and of several, whose transport ta
 SEED = 0
 
 
-Checked = Sequence[Sequence[Sequence[Array]]]
+Checked = Sequence[Sequence[Sequence[Outcome]]]
 """Episodes ``[k][j]`` of every program j of seed k; most seeds have one program."""
 
 
 def expectation(
-    judge: Judge, played: Checked, episodes: int, parts: Sequence[Sequence[float]] | None = None
+    judge: Judge,
+    played: Checked,
+    episodes: int,
+    parts: Sequence[Sequence[float]] | None = None,
+    falls: bool = False,
 ) -> Expected:
     """What so many rollouts will score, from checked episodes.
 
     Episodes are drawn again and again from those checked. That is as if these were all there are; the interval is
-    widened for their being few, by the factor that a mean of so many draws would have (Student's). Where several
-    programs share the rollouts out, program j plays ``parts[k][j]`` of them.
+    widened for their being few, by the factor that a mean of so many draws would have (Student's). Where robots fall,
+    as ``falls`` says, some of the rollouts may though none of the few did: the rate is drawn from what is known of it.
+    Where several programs share the rollouts out, program j plays ``parts[k][j]`` of them.
     """
     rng, counts = np.random.default_rng(SEED), [[episodes]] * len(played)
     if parts is not None:
         counts = [apportion(own, episodes).tolist() for own in parts]
-    checked, several = len(played[0][0]), played[0][0][0].shape[1] > 1
+    checked, several = len(played[0][0]), played[0][0][0].phi.shape[1] > 1
 
-    def drawn(k: int) -> list[Array]:
-        some = zip(played[k], counts[k], strict=True)
-        return [own[i] for own, count in some for i in rng.integers(len(own), size=count)]
+    def drawn(k: int) -> list[Outcome]:
+        draw = partial(_drawn_falling, judge.steps) if falls else _drawn
+        return [one for own, count in zip(played[k], counts[k], strict=True) for one in draw(own, count, rng)]
 
     draws = [
-        float(np.mean([judge.reported(drawn(k)) for k in range(len(played))]))
+        float(np.mean([judge.reported(phis(drawn(k))) for k in range(len(played))]))
         for _ in range(FEW_DRAWS if several else DRAWS)
     ]
     centre = float(np.median(draws))
@@ -56,11 +61,12 @@ def expectation(
         ]
     # Fewer rollouts are further off than many of them pooled.
     whole = parts is None and episodes >= checked
-    middle = float(np.mean([judge.reported(own) for own in usual])) if whole else centre
+    middle = float(np.mean([judge.reported(phis(own)) for own in usual])) if whole else centre
     low, high = np.quantile(draws, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     few = float(student.ppf(0.5 + LEVEL / 2, max(1, checked - 1)) / normal.ppf(0.5 + LEVEL / 2))
     wider = few * float(np.sqrt((1.0 + episodes / checked) * checked / max(1, checked - 1)))
-    lasted = float(np.mean([[min(len(phi) / judge.steps, 1.0) for phi in own] for own in usual]))
+    lasted = float(np.mean([[judge.lasted(one) for one in own] for own in usual]))
+    held = float(np.mean([[one.held for one in own] for own in usual])) if judge.target.bounds else None
     found = Expected(
         middle,
         max(0.0, middle - wider * (centre - float(low))),
@@ -68,9 +74,26 @@ def expectation(
         lasted,
         episodes,
         checked,
+        held=held,
     )
-    nearest = judge.nearest(usual)
+    nearest = judge.nearest([phis(own) for own in usual])
     if nearest is None:
         return found
-    score = float(np.mean([judge.of(nearest).reported(own) for own in usual]))
+    score = float(np.mean([judge.of(nearest).reported(phis(own)) for own in usual]))
     return replace(found, nearest=nearest.name, nearest_score=score) if score < NEARER * found.low else found
+
+
+def _drawn(own: Sequence[Outcome], count: int, rng: np.random.Generator) -> list[Outcome]:
+    return [own[i] for i in rng.integers(len(own), size=count)]
+
+
+def _drawn_falling(steps: int, own: Sequence[Outcome], count: int, rng: np.random.Generator) -> list[Outcome]:
+    """The same where any episode may end early, at Jeffreys' rate; where none did, a whole one is cut somewhere."""
+    whole, ended = ([one for one in own if (len(one.phi) >= steps) is lasted] for lasted in (True, False))
+    if not whole:
+        return _drawn(ended, count, rng)
+    fallen = int(rng.binomial(count, rng.beta(len(ended) + 0.5, len(whole) + 0.5)))
+    some = _drawn(ended or whole, fallen, rng)
+    if not ended:
+        some = [one._replace(phi=one.phi[: rng.integers(1, len(one.phi) + 1)]) for one in some]
+    return [*_drawn(whole, count - fallen, rng), *some]

@@ -84,6 +84,11 @@ class Repertoire:
         return found
 
     @cached_property
+    def falls(self) -> bool:
+        """Whether any rollout ended early."""
+        return bool((self.lengths < self.values.shape[3]).any())
+
+    @cached_property
     def played(self) -> float:
         """The part of the time that rollouts from the start lasted, of all entries."""
         return float(np.minimum(self.lengths[:, :, :-1] / self.values.shape[3], 1.0).mean())
@@ -171,7 +176,7 @@ def _played(arena: Arena, entries: Sequence[str], previous: Sequence[str], step:
     lengths = np.zeros((stack, len(entries), ROLLOUTS + 1), np.int64)
     for n, (some, one) in enumerate(zip(rolled, switched, strict=True)):
         for k in range(stack):
-            for e, rows in enumerate((*some[k], *one[k])):
+            for e, (rows, _) in enumerate((*some[k], *one[k])):
                 values[k, n, e, : len(rows)], lengths[k, n, e] = rows, len(rows)
     return Repertoire(tuple(entries), tuple(previous), torch.from_numpy(values), lengths)
 

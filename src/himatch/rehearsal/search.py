@@ -99,7 +99,12 @@ def search(
         progress(total, total)
     spent = time.perf_counter() - began
     return [
-        Solution(tuple(programs), expectation(judge, [[own] for own in played], episodes), rounds, round(spent, 1))
+        Solution(
+            tuple(programs),
+            expectation(judge, [[own] for own in played], episodes, falls=repertoire.falls),
+            rounds,
+            round(spent, 1),
+        )
         for programs, judge, played in zip(winners, judges, checked, strict=True)
     ]
 

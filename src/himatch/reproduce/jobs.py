@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from himatch.errors import HimatchError
+from himatch.evaluation.recorded import RecordedAt
 from himatch.methods import METHODS, make_method
 from himatch.reproduce.budgets import BUDGETS
 from himatch.reproduce.policies import POLICIES, PolicyName, has_papers_policy
@@ -44,6 +45,8 @@ class Options:
     """Seconds of search for all targets of a job that are rehearsed; by default until it no longer pays."""
     target_seed: int = REPORTED_SEED
     """Of targets that are drawn (suite ``unseen``)."""
+    recorded_at: RecordedAt = "t"
+    """The state at which rollouts' features are read: that of the step, or the next one as in the authors' code."""
     imports: tuple[str, ...] = ()
     """Python files or modules of one's own, with methods that are then known in every process of the benchmark."""
 

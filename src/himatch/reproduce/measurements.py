@@ -43,6 +43,8 @@ def measure(
         return dataset
 
     targets = suite_targets(suite, job.task, split, options.target_seed, additional)
+    if options.recorded_at != "t":
+        beside["recorded_at"] = options.recorded_at
     if suite.targets == "unseen":
         beside["target_seed"] = options.target_seed
     if keys[0].conditioning == "rehearsed":
@@ -60,6 +62,7 @@ def measure(
             conditioning=keys[0].conditioning,  # type: ignore[arg-type]
             features=features,
             threads=options.threads,
+            recorded_at=options.recorded_at,
         )
     elapsed = time.perf_counter() - started
     found = dict(zip(features, results, strict=True))
@@ -113,7 +116,7 @@ def _result(key: ResultKey, options: Options, **found: Any) -> JobResult:
 
 
 def _score(place: SuiteTarget, result: MatchResult) -> TargetScore:
-    demonstration = place.target.demonstration()
+    demonstration = (place.moved_from or place.target).demonstration()
     rewarded = demonstration is not None and demonstration.rewards is not None
     return TargetScore(
         name=place.target.name,

@@ -12,9 +12,11 @@ PolicyName = Literal["paper", "himatch"]
 POLICIES: Mapping[PolicyName, Mapping[str, Any]] = {"paper": {"head": "tanh"}, "himatch": {}}
 """What each changes in a preset.
 
-The paper's policy is deterministic, trained by squared error, whatever the preset has. Its size, tokens, context and
-steps are the preset's, so that only ``paper`` has the paper's. himatch's is the preset as it is. Both have their last
-weights; results that record no policy have those of the lowest validation loss.
+The paper's policy is deterministic, trained by squared error, whatever the preset has. That is the paper's head and
+loss; all else (size, heads, activation, dropout, tokens, context, batch, learning rate, steps) is the preset's, so that
+only ``paper`` has Table dt_hyper. Time embeddings and the drawing of windows are himatch's with every preset, unless a
+row says otherwise. himatch's policy is the preset as it is. Both have their last weights; results that record no policy
+have those of the lowest validation loss.
 """
 
 

@@ -93,11 +93,12 @@ def _keep_to_one_kind(path: Path, options: Options) -> None:
     kind = {"budget": options.budget, "seeds": options.seed_count, "rollouts": options.rollouts}
     # Folders were of one head once. What another one left there has the names of the paper's policy.
     kind |= {"steps": options.steps, "head": None, "data": data, "target_seed": options.target_seed}
+    kind |= {"recorded_at": options.recorded_at}
     begun = any((path.parent / SCORES).glob("*.json")) or any(
         RunFolder(folder).begun for folder in (path.parent / MODELS).glob("*")
     )
     if begun and path.is_file():
-        stored = {**kind, **read_json(path)}
+        stored = {**kind, "recorded_at": "t", **read_json(path)}  # earlier ones do not say it
         other = [f"{name} {stored[name]}, now {value}" for name, value in kind.items() if stored[name] != value]
         if other:
             raise HimatchError(f"{path.parent} holds other results ({'; '.join(other)}); choose another --out")

@@ -22,6 +22,7 @@ _POLICIES = {
 }
 _FORMS = {
     **{"mode": "{}", "m": "m={}", "target_window": "N={}", "codes": "{}"},
+    **{"public_mask": "its mask", "public_start": "its first step"},
     **{"feature": "sum of {}", "z": "z {}", "scale": "scale {:g}", "time_std": "time std {:g}", "sampling": "by {}"},
 }
 """How names show what tells a row apart, in this order."""

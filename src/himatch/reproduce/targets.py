@@ -36,6 +36,8 @@ class SuiteTarget:
     group: str
     shift: float | None = None
     ordering: str | None = None
+    moved_from: Target | None = None
+    """What it was before it was moved: its episode and that episode's return are the same."""
 
 
 def additional_episodes(job: Job, options: Options) -> TrajectoryDataset:
@@ -66,7 +68,11 @@ def suite_targets(
     pairs = enumerate(zip(split.held_out, split.groups, strict=True))
     held_out = [SuiteTarget(Demonstration.held_out(episode, group, i), group) for i, (episode, group) in pairs]
     if suite.targets == "shift":
-        return [replace(a, target=Shifted(a.target, s), shift=float(s)) for a in held_out for s in SHIFTS]
+        return [
+            replace(a, target=Shifted(a.target, s), shift=float(s), moved_from=a.target)
+            for a in held_out
+            for s in SHIFTS
+        ]
     return held_out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,6 +24,9 @@ from himatch.rollout.player import Player
 from himatch.runs.run import Run
 from himatch.statistics.features import Stepwise
 from himatch.targets import Target, TargetLike
+
+Action = Any
+"""An array of floats, ``(act,)`` or ``(batch, act)``; of discrete actions an int, or an array of them ``(batch,)``."""
 
 
 class Controller:
@@ -163,10 +167,8 @@ class Controller:
 
     # -- steps --------------------------------------------------------------------------------------------------
 
-    def act(
-        self, observation: Observation, reward: ArrayLike | None = None, *, time: float | None = None
-    ) -> NDArray[np.float32]:
-        """The action for this observation, in the task's range.
+    def act(self, observation: Observation, reward: ArrayLike | None = None, *, time: float | None = None) -> Action:
+        """The action for this observation, in the task's range; of discrete ones its number, ``(batch,)`` for a batch.
 
         ``reward`` is that of the previous step; only ``remaining`` conditioning, and plans that are made again, on a
         feature that uses rewards need it. ``time``, in seconds, lets the rate be compared with that of the data.
@@ -183,6 +185,9 @@ class Controller:
             if self._player.conditioner.wants_features:
                 self._last = rows, actions.copy()  # the caller may write over the actions
                 self._moved[:] = True
+        if self.task.discrete is not None:
+            numbers = self.task.discrete.numbers(actions)
+            return numbers if self.batch is not None else int(numbers[0])
         return actions if self.batch is not None else actions[0]
 
     def _account(self, reward: ArrayLike | None) -> None:

@@ -89,6 +89,12 @@ def _check_dims(run: Run, dims: Dims, simulator: Simulator) -> None:
             f"the environment has {observation} observations and {simulator.action_width} actions, this policy of task "
             f"{run.task.name} {dims.observation} and {dims.action}; is it the right environment?"
         )
+    if simulator.discrete != run.task.discrete:
+        found, own = ("continuous" if d is None else d for d in (simulator.discrete, run.task.discrete))
+        raise HimatchError(
+            f"the environment's actions are {found}, those of this policy of task {run.task.name} {own}; is it the "
+            "right environment?"
+        )
 
 
 def _copier(env: gymnasium.Env[Any, Any]) -> Callable[[], gymnasium.Env[Any, Any]]:

@@ -29,6 +29,8 @@ class Expected:
     """The target of the same form that is nearest to what is achieved, where that is much nearer."""
     nearest_score: float | None = None
     basis: Basis = "rehearsal"
+    held: float | None = None
+    """The share of the time played in which the target's bounds held, where it has some."""
 
     def as_json(self) -> dict[str, Any]:
         """As files have it."""
@@ -37,6 +39,8 @@ class Expected:
 
     def __str__(self) -> str:
         text = f"{self.score:.3g} ({self.low:.3g} to {self.high:.3g}), played {self.played:.0%}"
+        if self.held is not None:
+            text += f", bounds held {self.held:.0%} of it"
         if self.nearest is not None and self.nearest_score is not None:
             text += f"; nearest of its form that can be promised: {self.nearest} ({self.nearest_score:.3g})"
         return text if self.basis == "rehearsal" else f"{text}; by logged episodes, not tried"

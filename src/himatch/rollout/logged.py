@@ -13,33 +13,29 @@ from himatch.methods.batch import Batch
 from himatch.methods.conditioner import Conditioner
 from himatch.methods.normalizers import Normalizers
 from himatch.methods.window import cut
-from himatch.types import Array, Trajectory
+from himatch.types import Trajectory
 
 BLOCK = 2048  # windows evaluated together
 
 
 @shaped
-def logged_actions(
+def logged_outputs(
     agent: Agent,
     normalizers: Normalizers,
     trajectory: Trajectory,
     conditioner: Conditioner,
-    noise: Float[Array, "T act"] | None = None,
-) -> Float[Array, "K T act"]:
-    """Actions of every seed given the episode's own past, conditioned on one target.
+) -> Float[Tensor, "K T outputs"]:
+    """Head outputs of every seed given the episode's own past, conditioned on one target.
 
-    ``conditioner`` is for ``T + N`` rollouts under that target, one for each time of a window. A Gaussian head gives
-    its mean action, or a sample by ``noise``: standard normal numbers times the temperature.
+    ``conditioner`` is for ``T + N`` rollouts under that target, one for each time of a window.
     """
-    device = normalizers.state_mean.device
-    drawn = None if noise is None else torch.tensor(noise, device=device).expand(len(agent.seeds), -1, -1)
-    blocks = []
+    device, blocks = normalizers.state_mean.device, []
     with torch.no_grad():
         for batch, places in _windows(agent, normalizers, trajectory, conditioner):
             outputs = agent(batch)
             blocks.append(outputs[:, torch.arange(len(places), device=device), places])
-        actions = normalizers.raw_actions(agent.policy.action(torch.cat(blocks, dim=1), drawn))
-    return actions.cpu().numpy()
+        found: Tensor = torch.cat(blocks, dim=1)
+    return found
 
 
 def _windows(

@@ -64,7 +64,8 @@ class Planner:
     def note_outside(self, targets: Sequence[Target]) -> None:
         """Warn of targets that the data does not cover, and of bounds that nothing keeps."""
         for target in {id(target): target for target in targets}.values():
-            note_bounds(target)
+            if self.conditioning != "rehearsed":  # whose programs were chosen with them in view
+                note_bounds(target)
             note_deadline(self._run, target)
         if self._run.statistic.matched is not None:
             for target in {id(target): target for target in targets}.values():

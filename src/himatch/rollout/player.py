@@ -26,9 +26,9 @@ class Player:
     """K seeds acting in B rollouts each. Observations and actions are raw, ``(K, B, ...)``.
 
     On a GPU the forward pass, with the shift of the context, is one CUDA graph, and an action is overwritten by the
-    next. On a CPU only the last token is computed, for the rollouts that go on. A Gaussian head samples actions with
-    ``temperature`` times its standard deviation, from ``seed``. Rollouts that are ``apart`` can begin again one by one;
-    others are in step, which is quicker for many of them.
+    next. On a CPU only the last token is computed, for the rollouts that go on. A stochastic head samples actions at a
+    ``temperature``, from ``seed``: of a Gaussian it is a factor of the standard deviation. Rollouts that are ``apart``
+    can begin again one by one; others are in step, which is quicker for many of them.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Player:
             outputs = context.last(self.agent.policy(z, context.states, context.actions, context.times))
         else:
             outputs = self._outputs(self._last_token, z)
-        chosen = self.agent.policy.action(outputs, self._noise)
+        chosen = self.agent.policy.action(outputs, self._noise, self._temperature)
         context.put_actions(chosen)
         return normalize.raw_actions(chosen)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from himatch.data import TrajectoryDataset
 from himatch.errors import HimatchError
@@ -13,7 +15,7 @@ from himatch.methods import Agent
 from himatch.rollout.checks import check_target
 from himatch.rollout.conditioners import make_conditioner
 from himatch.rollout.episodes import check_episode, logged_episodes
-from himatch.rollout.logged import logged_actions
+from himatch.rollout.logged import logged_outputs
 from himatch.runs.run import Run
 from himatch.targets import TargetLike
 from himatch.types import Trajectory
@@ -24,28 +26,46 @@ Errors = NDArray[np.float64]
 
 
 def actions_on(
-    run: Run, agent: Agent, trajectory: Trajectory, target: TargetLike, noise: NDArray[np.float32] | None = None
+    run: Run,
+    agent: Agent,
+    trajectory: Trajectory,
+    target: TargetLike,
+    noise: NDArray[np.float32] | None = None,
+    temperature: float = 1.0,
 ) -> NDArray[np.float32]:
     """What every seed would do at every step of a logged episode under a target, ``(K, T, act)``.
 
-    A Gaussian head gives its mean action, or a sample by ``noise`` ``(T, act)``, which the temperature scaled already.
+    A stochastic head gives its mean or likeliest action, or a sample by ``noise`` ``(T, act)``, which the
+    ``temperature`` scaled already.
     """
+    outputs = outputs_on(run, agent, trajectory, target)
+    drawn = None if noise is None else torch.tensor(noise, device=outputs.device).expand(len(outputs), -1, -1)
+    return run.normalizers.raw_actions(agent.policy.action(outputs, drawn, temperature)).cpu().numpy()
+
+
+def outputs_on(run: Run, agent: Agent, trajectory: Trajectory, target: TargetLike) -> Tensor:
+    """Head outputs of every seed at every step of a logged episode under a target, ``(K, T, outputs)``."""
     check_episode(trajectory)
     expected = (agent.dims.observation, agent.dims.action)
     found = (trajectory.observations.shape[1], trajectory.actions.shape[1])
     if found != expected:
-        raise HimatchError(f"the episode has steps of {found} numbers, this policy reads {expected}")
+        rows = " (one-hot rows: himatch.Discrete(...).rows(numbers))" if run.task.discrete is not None else ""
+        raise HimatchError(f"the episode has steps of {found} numbers, this policy reads {expected}{rows}")
     wanted = run.target(target)
     check_target(run, agent.dims, wanted)
     target_of = np.zeros((1, len(trajectory) + agent.config.context), np.int64)
     conditioner = make_conditioner("nominal", run, agent, [wanted], target_of)
-    return logged_actions(agent, run.normalizers, trajectory, conditioner, noise)
+    return logged_outputs(agent, run.normalizers, trajectory, conditioner)
 
 
 def action_error(
     run: Run, agent: Agent, trajectories: Sequence[Trajectory], targets: Sequence[TargetLike] | None
 ) -> Errors:
-    """Mean squared action error of each seed over logged episodes under their targets, by default themselves."""
+    """Action error of each seed over logged episodes under their targets, by default themselves.
+
+    The mean square in units of half the action range; of discrete actions half the squared error of the probabilities,
+    which is the share of wrong actions where a policy has no doubts.
+    """
     episodes = logged_episodes(run, trajectories)
     if isinstance(targets, TrajectoryDataset):
         targets = logged_episodes(run, targets)
@@ -71,10 +91,11 @@ def score(run: Run, agent: Agent, given: Sequence[Trajectory]) -> dict[str, Erro
 
 
 def _error(run: Run, agent: Agent, trajectories: Sequence[Trajectory], given: Sequence[TargetLike]) -> Errors:
-    half = run.normalizers.action_half.cpu().numpy()
+    half, discrete = run.normalizers.action_half.cpu().numpy(), run.task.discrete is not None
     total, steps = np.zeros(len(agent.seeds)), 0
     for trajectory, target in zip(trajectories, given, strict=True):
-        errors = (actions_on(run, agent, trajectory, target) - trajectory.actions) / half
-        total += np.square(errors, dtype=np.float64).mean(-1).sum(-1)
+        said = run.normalizers.raw_actions(agent.policy.mean(outputs_on(run, agent, trajectory, target)))
+        squares = np.square((said.cpu().numpy() - trajectory.actions) / half, dtype=np.float64)
+        total += (squares.sum(-1) / 2 if discrete else squares.mean(-1)).sum(-1)
         steps += len(trajectory)
     return total / steps

@@ -84,8 +84,8 @@ class Programs:
 
 
 def target_key(target: Target, frame: Frame) -> str:
-    """What tells targets apart: their values, step by step, and what of a rollout is compared with them."""
-    digest = hashlib.sha256(f"{target.matches} {frame.feature.name}".encode())
+    """What tells targets apart: their values, step by step, what of a rollout is compared with them, their bounds."""
+    digest = hashlib.sha256(" & ".join([f"{target.matches} {frame.feature.name}", *map(str, target.bounds)]).encode())
     for values in (target.values(frame), target.compared(frame)):
         digest.update(np.ascontiguousarray(values, dtype=np.float32).tobytes())
     return digest.hexdigest()[:16]

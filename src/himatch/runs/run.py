@@ -186,12 +186,14 @@ class Run:
         """Of sampled actions: what a bundle says, else what was selected after training.
 
         Where nothing was, a policy acts by its mean action: the spread that it learns holds its own errors, too, and
-        topples small networks.
+        topples small networks. Probabilities of discrete actions are what the data did, so these are sampled as they
+        were learned.
         """
         if "temperature" in self.description:
             return float(self.description["temperature"])
         selected = (self.scores or {}).get("temperature")
-        return float(selected["value"]) if selected else 0.0
+        usual = 0.0 if self.task.discrete is None else 1.0
+        return float(selected["value"]) if selected else usual
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from himatch.errors import TaskError, note
-from himatch.tasks import Task, get_task
+from himatch.tasks import Discrete, Task, get_task
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,12 @@ class StoredTask:
     env_kwargs: dict[str, Any]
     reference_returns: tuple[float, float] | None
     prefix_only: bool
+    discrete: dict[str, int] | None = None
 
 
 def task_spec(task: Task) -> dict[str, Any]:
     """Plain JSON values that describe a task."""
-    return asdict(
+    found = asdict(
         StoredTask(
             task.name,
             task.horizon,
@@ -44,8 +45,10 @@ def task_spec(task: Task) -> dict[str, Any]:
             dict(task.env_kwargs),
             task.reference_returns,
             task.prefix_only,
+            None if task.discrete is None else asdict(task.discrete),
         )
     )
+    return {name: value for name, value in found.items() if name != "discrete" or value}  # as runs had it before
 
 
 def task_from_spec(spec: dict[str, Any]) -> Task:
@@ -68,6 +71,8 @@ def task_from_spec(spec: dict[str, Any]) -> Task:
         fields |= {"env_id": registered.env_id, "env_kwargs": registered.env_kwargs}
     if registered is not None and stored.env_id in (None, registered.env_id):
         fields["rate"] = registered.rate
+    if stored.discrete is not None:
+        fields["discrete"] = Discrete.of(stored.discrete)
     references = tuple(stored.reference_returns) if stored.reference_returns else None
     features = {**known, **stored.coordinates}
     task = Task(**fields, features=features, reference_returns=references)  # type: ignore[arg-type]
@@ -79,10 +84,12 @@ def task_from_spec(spec: dict[str, Any]) -> Task:
 def _note_changes(stored: Task, registered: Task) -> None:
     """Say where a task has changed since a run was trained on it."""
     before, now = (json.loads(json.dumps(task_spec(task))) for task in (stored, registered))
+    if registered.discrete is None and registered.action_width is None:  # the data said which there are
+        now |= {name: before[name] for name in ("discrete", "action_width") if name in before}
     kept = before.pop("coordinates")
     # What is not registered may be a column of the table that the run was trained on.
     changed = [name for name in kept if name in registered.features and kept[name] != now["coordinates"].get(name)]
-    changed += [name for name in before if name != "functions" and before[name] != now[name]]
+    changed += [name for name in before if name != "functions" and before[name] != now.get(name)]
     if changed:
         note(
             f"task {stored.name} as it is registered now differs in {', '.join(changed)} from the one that this run "

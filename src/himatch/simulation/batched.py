@@ -17,7 +17,7 @@ from himatch.simulation.episodes import Episodes
 from himatch.simulation.locomotion import Locomotion, Motion
 from himatch.simulation.models import load_model
 from himatch.simulation.simulator import Transition
-from himatch.tasks import Task
+from himatch.tasks import Discrete, Task
 
 
 class BatchedSimulator:
@@ -42,6 +42,7 @@ class BatchedSimulator:
         self._start = self._batch.state[0].copy()  # MuJoCo's default state
         self._initial = self._qpos[0].copy(), self._qvel[0].copy()
         self.action_width = int(self._model.nu)
+        self.discrete: Discrete | None = None
         self._episodes = Episodes(count, task.horizon)
         self._observations = np.zeros_like(self._observe())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from himatch.errors import HimatchError, SimulationError, one_line
 from himatch.simulation.episodes import Episodes
 from himatch.simulation.simulator import Transition
-from himatch.tasks import Task
+from himatch.tasks import Discrete, Task
 from himatch.tasks.environments import MakeEnv as MakeEnv
 from himatch.tasks.environments import made, make_environment
 from himatch.tasks.notices import quiet_loading
-from himatch.tasks.spaces import vector_width
+from himatch.tasks.spaces import action_dims, vector_width
 
 if TYPE_CHECKING:
     import gymnasium
@@ -43,7 +44,7 @@ class GymnasiumSimulator:
     """
 
     def __init__(self, task: Task, makers: Sequence[MakeEnv]) -> None:
-        self.task, self.count = task, len(makers)
+        self.count = len(makers)
         self._envs: list[gymnasium.Env[Any, Any]] = []
         with ExitStack() as unfinished:
             unfinished.callback(self.close)  # those that were made, where a later one fails or is refused
@@ -52,23 +53,37 @@ class GymnasiumSimulator:
                     self._envs.append(made(make, task.env_id or task.name))
             first = self._envs[0]
             self._name = type(first.unwrapped).__name__ if first.spec is None else first.spec.id
-            observation_width, self.action_width = self._dims()
+            observation_width, self.action_width, self.discrete = self._dims()
+            self.task = self._task(task)
             unfinished.pop_all()
         self._episodes = Episodes(self.count, task.horizon)
         self._observations = np.zeros((self.count, observation_width))
 
-    def _dims(self) -> tuple[int, int]:
-        """Numbers in an observation and in an action, the same in all environments."""
+    def _dims(self) -> tuple[int, int, Discrete | None]:
+        """Numbers in an observation and in an action, the same in all environments, and discrete actions."""
         dims = {
             (
                 vector_width(env.observation_space, f"the observation of {self._name}"),
-                vector_width(env.action_space, f"the action of {self._name}"),
+                *action_dims(env.action_space, f"the action of {self._name}"),
             )
             for env in self._envs
         }
         if len(dims) > 1:
             raise SimulationError(f"the simulations of {self._name} differ in the width of observations or actions")
         return dims.pop()
+
+    def _task(self, task: Task) -> Task:
+        """The task with the actions of the environment, which those that it names must be."""
+        silent = task.discrete is None and task.action_low is None and task.action_width in (None, self.action_width)
+        if task.discrete == self.discrete:
+            return task
+        if not silent or self.discrete is None:
+            found, own = ("continuous" if d is None else d for d in (self.discrete, task.discrete))
+            raise SimulationError(
+                f"the actions of {self._name} are {found}, those of task {task.name} {own}; is it the right "
+                "environment?"
+            )
+        return replace(task, discrete=self.discrete, action_width=self.action_width)
 
     def __repr__(self) -> str:
         return f"GymnasiumSimulator({self.task.name}, {self.count} environments)"
@@ -103,7 +118,9 @@ class GymnasiumSimulator:
 
     def step(self, actions: ArrayLike) -> Transition:
         """Step every active simulation."""
-        sent = self._episodes.checked_actions(actions, self.action_width)
+        sent: Any = self._episodes.checked_actions(actions, self.action_width)
+        if self.discrete is not None:
+            sent = self.discrete.numbers(sent).tolist()
         observations, rewards = self._observations.copy(), np.zeros(self.count)
         terminated, truncated = np.zeros((2, self.count), dtype=np.bool_)
         with calling(self._name, STEP):

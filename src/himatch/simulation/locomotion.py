@@ -102,7 +102,10 @@ def target_velocity(motion: Motion, p: Parameters, healthy: Flags | None) -> Flo
 
 
 def backflip(motion: Motion, p: Parameters, healthy: Flags | None) -> Floats:
-    """The cheetah that turns over: speed of the pitch angle beside that along x, or of one direction (not 0) alone."""
+    """The cheetah that turns over: speed of the pitch angle beside that along x, as the authors' public code has it.
+
+    A direction that is not 0 pays for turning that way alone.
+    """
     x_velocity, _, pitch_rate = motion.velocity.T
     speed = np.where(p["direction"] == 0.0, np.abs(x_velocity) + np.abs(pitch_rate), p["direction"] * pitch_rate)
     reward: Floats = speed - control_cost(motion, p)

@@ -58,14 +58,14 @@ class CheetahVelEnv(_Cheetah):
 class BackflipCheetahEnv(_Cheetah):
     """The cheetah that flips: reward |vx| + |pitch rate| - 0.1 |a|^2, 1000 steps.
 
-    The paper calls the second term a z-velocity; its code differentiates the pitch angle, which is what makes the
-    cheetah turn over.
+    This is the reward of the authors' public code, which differentiates the pitch angle. The paper's text has another:
+    HalfCheetah's, which pays for running forwards, and the absolute z-velocity.
 
     Parameters
     ----------
     direction
-        0 pays for any direction, as the paper does. -1 pays for the pitch rate backwards alone, 1 for the opposite: an
-        agent that began with that turns on in its direction.
+        0 pays for any direction, as the public code does. -1 pays for the pitch rate backwards alone, 1 for the
+        opposite: an agent that began with that turns on in its direction.
     **settings
         Those of HalfCheetah-v5.
     """

@@ -16,7 +16,7 @@ from himatch.errors import SimulationError, note, one_line
 from himatch.simulation.gymnasium_envs import RESET, STEP, calling, environment_makers
 from himatch.simulation.opengl import opengl_backend
 from himatch.simulation.views import Image, RobotView, View, camera_of
-from himatch.tasks import Task
+from himatch.tasks import Discrete, Task
 from himatch.tasks.environments import MakeEnv, made
 from himatch.tasks.notices import quiet_loading
 from himatch.tasks.physics import OPENGL_VARIABLE, import_gymnasium
@@ -56,7 +56,7 @@ class Replay:
         view: View | None = None
         try:
             env, view = _viewed(env, size, name)
-            yield Playback(env, view, self.seed, name)
+            yield Playback(env, view, self.seed, name, self.task.discrete)
         finally:
             if isinstance(view, RobotView):
                 view.close()
@@ -76,6 +76,7 @@ class Playback:
     view: View
     seed: int
     name: str
+    discrete: Discrete | None = None
 
     @property
     def dt(self) -> float:
@@ -106,7 +107,8 @@ class Playback:
             if step in wanted:
                 yield step, self.view()
             with calling(self.name, STEP):
-                seen, *_ = self.env.step(episode.actions[step])
+                action: Any = episode.actions[step]
+                seen, *_ = self.env.step(action if self.discrete is None else int(self.discrete.numbers(action)))
 
     def _reset(self) -> Any:
         with calling(self.name, RESET):

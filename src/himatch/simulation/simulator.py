@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from himatch.tasks import Task
+from himatch.tasks import Discrete, Task
 
 Settings = Mapping[str, Any]
 """Keyword arguments of an environment."""
@@ -37,6 +37,8 @@ class Simulator(Protocol):
     task: Task
     count: int
     action_width: int
+    discrete: Discrete | None
+    """The actions, where one of several is taken at a step: ``step`` takes one-hot rows of them."""
 
     @property
     def observations(self) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from himatch.data.checks import align_columns
 from himatch.data.facts import SAME_RATE, Facts
 from himatch.errors import DataError, HimatchWarning, TargetError, note
 from himatch.targets.target import Drawn, Samples
-from himatch.tasks import Task
+from himatch.tasks import Task, get_task
 
 _OF_OTHERS = (r"(?s).* left out, as requested", r".* episodes are longer than the ")
 """Notes on a file of which one episode is taken."""
@@ -30,7 +30,7 @@ def read_demonstrations(
         with warnings.catch_warnings():
             for said in _OF_OTHERS:
                 warnings.filterwarnings("ignore", said, HimatchWarning)
-            dataset = load_dataset(path, task, columns=wanted, drop_bad=True)
+            dataset = load_dataset(path, task, columns=_in_files(wanted, task), drop_bad=True)
         named = {name: tuple(names) for name, names in wanted.items()}
         packed = align_columns(dataset.packed, named, path, "the run's")  # of a set that is no table
     except DataError as reason:
@@ -47,10 +47,17 @@ def read_demonstrations(
     return TrajectoryDataset(packed, dataset.task, source=dataset.source), dataset.packed_episodes.tolist()
 
 
+def _in_files(wanted: dict[str, list[str]], task: Task | str | None) -> dict[str, list[str]]:
+    """The run's columns as a table has them: of discrete actions one holds the numbers, ``push`` of ``push=0``."""
+    if task is None or get_task(task).discrete is None or "actions" not in wanted:
+        return wanted
+    return {**wanted, "actions": list(dict.fromkeys(name.rpartition("=")[0] for name in wanted["actions"]))}
+
+
 def fault_of(path: str, task: Task | str | None, wanted: dict[str, list[str]]) -> str:
     """What is wrong with the episodes of a file."""
     try:
-        load_dataset(path, task, columns=wanted)
+        load_dataset(path, task, columns=_in_files(wanted, task))
     except DataError as reason:
         return str(reason)
     return f"{path} has changed"

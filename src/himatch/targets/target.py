@@ -282,7 +282,7 @@ class Goal(Target):
 
 
 def _check_within(steps: int | None) -> None:
-    if steps is not None and steps < 1:
+    if steps is not None and (not isinstance(steps, int | np.integer) or steps < 1):
         raise TargetError(f"within is a whole number of steps, one or more, got {steps}")
 
 

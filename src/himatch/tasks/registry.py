@@ -9,10 +9,11 @@ from typing import Any
 
 from himatch._runtime.extras import installed
 from himatch.errors import TaskError, note
+from himatch.tasks.discrete import Discrete
 from himatch.tasks.imports import import_code
 from himatch.tasks.locomotion import LOCOMOTION
 from himatch.tasks.physics import import_gymnasium
-from himatch.tasks.spaces import environment_facts
+from himatch.tasks.spaces import EnvironmentFacts, environment_facts
 from himatch.tasks.task import FeatureSource, Task
 
 ENTRY_POINT_GROUP = "himatch.tasks"
@@ -35,19 +36,23 @@ def register_task(
     reference_returns: tuple[float, float] | None = None,
     prefix_only: bool = False,
     rate: float | None = None,
+    discrete: int | Discrete | None = None,
 ) -> Task:
     """Describe a task of your own and make it known by name.
 
     With ``env_id`` whatever you leave out is read off the environment, which is made once for that; give both widths
     and the horizon to avoid it. Without ``env_id`` (logs of a robot) only ``horizon`` is needed. Registering a name
-    again replaces the task.
+    again replaces the task. ``discrete`` says how many actions there are to choose from, where they are no vectors.
     """
+    choices = None if discrete is None else Discrete.of(discrete)
+    action_width = choices.count if action_width is None and choices is not None else action_width
     if env_id is not None and (observation_width is None or action_width is None or horizon is None):
         facts = environment_facts(env_id, env_kwargs or {})
         observation_width = observation_width or facts.observation_width
         action_width = action_width or facts.action_width
         horizon = horizon or facts.horizon
         rate = facts.rate if rate is None else rate
+        choices = _same(name, choices, facts)
         if action_low is None and action_high is None:
             action_low, action_high = facts.action_low, facts.action_high
     if horizon is None:
@@ -65,9 +70,18 @@ def register_task(
         reference_returns=reference_returns,
         prefix_only=prefix_only,
         rate=rate,
+        discrete=choices,
     )
     _registry[name] = task
     return task
+
+
+def _same(name: str, stated: Discrete | None, facts: EnvironmentFacts) -> Discrete | None:
+    """The actions of the environment, which those that somebody stated must be."""
+    if stated not in (None, facts.discrete):
+        found = "continuous" if facts.discrete is None else facts.discrete
+        raise TaskError(f"task {name}: its actions are {stated} as you say, and {found} in its environment")
+    return facts.discrete
 
 
 def get_task(name: str | Task) -> Task:

@@ -1,4 +1,4 @@
-"""Widths and ranges of Gymnasium spaces; himatch handles continuous vectors only."""
+"""Widths and ranges of Gymnasium spaces: continuous vectors, and for actions a single choice."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from himatch.errors import HimatchError, SimulationError, TaskError
+from himatch.tasks.discrete import Discrete
 from himatch.tasks.environments import made, make_environment
 from himatch.tasks.notices import quiet_loading
 from himatch.tasks.physics import import_gymnasium
@@ -35,6 +36,8 @@ class EnvironmentFacts:
     horizon: int | None
     rate: float | None
     """Control steps a second, where the environment has a ``dt``."""
+    discrete: Discrete | None = None
+    """The actions, where one of several is taken at a step."""
 
 
 def vector_width(space: gymnasium.Space[Any], what: str) -> int:
@@ -51,9 +54,24 @@ def vector_width(space: gymnasium.Space[Any], what: str) -> int:
     return int(shape[0])
 
 
+def action_dims(space: gymnasium.Space[Any], what: str) -> tuple[int, Discrete | None]:
+    """Width of an action, and for a Discrete space, whose actions are one-hot rows, which there are."""
+    spaces = import_gymnasium("a space").spaces
+    if not isinstance(space, spaces.Discrete):
+        return vector_width(space, what), None
+    try:
+        discrete = Discrete(int(space.n), int(space.start))
+    except TaskError as reason:
+        raise TaskError(f"{what}: {reason}") from None
+    return discrete.count, discrete
+
+
 def refusal(what: str, kind: str, error: type[HimatchError] = TaskError) -> HimatchError:
     """The error for spaces himatch does not handle."""
-    return error(f"{what} is {kind}; himatch handles continuous vectors only (a one-dimensional Box of floats)")
+    return error(
+        f"{what} is {kind}; himatch handles continuous vectors only (a one-dimensional Box of floats), and of actions "
+        "also a Discrete space, one number a step"
+    )
 
 
 def _rate(seconds: object) -> float | None:
@@ -72,17 +90,17 @@ def environment_facts(env_id: str, env_kwargs: Mapping[str, Any]) -> Environment
         raise TaskError(f"{reason}; or give observation_width, action_width and horizon yourself") from reason
     try:
         observation_width = vector_width(env.observation_space, f"the observation of {env_id}")
-        action_width = vector_width(env.action_space, f"the action of {env_id}")
-        space: Any = env.action_space  # a Box, or it would have been refused
-        low, high = space.low, space.high
-        bounded = bool(np.isfinite(low).all() and np.isfinite(high).all())
+        action_width, discrete = action_dims(env.action_space, f"the action of {env_id}")
+        space: Any = env.action_space  # a Box or Discrete, or it would have been refused
+        bounded = discrete is None and bool(np.isfinite(space.low).all() and np.isfinite(space.high).all())
         return EnvironmentFacts(
             observation_width,
             action_width,
-            tuple(low.tolist()) if bounded else None,
-            tuple(high.tolist()) if bounded else None,
+            tuple(space.low.tolist()) if bounded else None,
+            tuple(space.high.tolist()) if bounded else None,
             None if env.spec is None else env.spec.max_episode_steps,
             _rate(getattr(env.unwrapped, "dt", None)),
+            discrete,
         )
     finally:
         env.close()

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from himatch.errors import TaskError
+from himatch.tasks.discrete import Discrete
 
 FeatureFunction = Callable[[NDArray[np.float32], NDArray[np.float32], "NDArray[np.float32] | None"], ArrayLike]
 """A user's feature: ``(observations (T, obs), actions (T, act), rewards (T,) or None) -> (T,) or (T, d)``.
@@ -54,6 +55,8 @@ class Task:
         Rows wider than ``observation_width`` are cut to it (Ant: contact forces follow the first 27 numbers).
     rate
         Control steps a second (Hz), for data that has no time of its own; ``None`` means unknown.
+    discrete
+        The actions where one of several is taken at a step, or how many these are; ``action_width`` is their count.
     """
 
     name: str
@@ -68,12 +71,15 @@ class Task:
     reference_returns: tuple[float, float] | None = None
     prefix_only: bool = False
     rate: float | None = None
+    discrete: Discrete | None = None
 
     def __post_init__(self) -> None:
         if not self.name or any(c.isspace() or c in "+:,()/" for c in self.name):
             raise TaskError(f"a task name is one word without + : , ( ) or /, got {self.name!r}")
         if self.horizon < 1:
             raise TaskError(f"task {self.name}: the horizon must be at least one step, got {self.horizon}")
+        if self.discrete is not None:
+            self._set_discrete(Discrete.of(self.discrete))
         for width, what in ((self.observation_width, "observation"), (self.action_width, "action")):
             if width is not None and width < 1:
                 raise TaskError(f"task {self.name}: the {what} width must be at least 1, got {width}")
@@ -89,6 +95,18 @@ class Task:
         features = {name: self._feature(name, source) for name, source in self.features.items()}
         object.__setattr__(self, "features", MappingProxyType(features))
         object.__setattr__(self, "env_kwargs", MappingProxyType(dict(self.env_kwargs)))
+
+    def _set_discrete(self, discrete: Discrete) -> None:
+        """Actions are one-hot rows, whose width says how many there are."""
+        if self.action_low is not None or self.action_high is not None:
+            raise TaskError(f"task {self.name}: discrete actions have no range; leave out action_low and action_high")
+        if self.action_width not in (None, discrete.count):
+            raise TaskError(
+                f"task {self.name}: its actions are {discrete}, so their width is {discrete.count}, not "
+                f"{self.action_width}; leave action_width out"
+            )
+        object.__setattr__(self, "discrete", discrete)
+        object.__setattr__(self, "action_width", discrete.count)
 
     def _bound(self, bound: float | Sequence[float] | None, what: str) -> float | tuple[float, ...] | None:
         if bound is None:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
@@ -281,7 +281,27 @@ def make_plan(
     folder.check_free(resume=resume)
     if bin_range not in BIN_RANGES:
         raise HimatchError(f"bin_range is {' or '.join(BIN_RANGES)}, got {bin_range!r}")
-    return _with_data(method, read(), model, config, numbers, where, names, folder, bin_range, started)
+    split_data = read()
+    model = with_head(model, method, split_data.train, asked=overrides.get("head"))
+    return _with_data(method, split_data, model, config, numbers, where, names, folder, bin_range, started)
+
+
+def with_head(model: ModelConfig, method: Method, data: TrajectoryDataset, *, asked: str | None) -> ModelConfig:
+    """The model with a categorical head where actions are discrete; a head for other actions is refused."""
+    if data.discrete is None:
+        if model.head == "categorical":
+            raise HimatchError(f"a categorical head chooses among discrete actions, and those of {data.name} are not")
+        return model
+    if not method.chooses:
+        raise HimatchError(
+            f"{method.name} is for continuous actions, and those of {data.name} are {data.discrete}; behavioural "
+            "cloning takes them, with a demonstration meta-bc"
+        )
+    if asked not in (None, "categorical"):
+        raise HimatchError(
+            f"the actions of {data.name} are {data.discrete}, for which a {asked} head makes no sense; leave --head out"
+        )
+    return replace(model, head="categorical")
 
 
 def default_preset(device: str | None) -> str:

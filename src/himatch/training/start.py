@@ -132,6 +132,9 @@ class Start:
                     f"{self.run.folder} reads {what} {place} as {before[place]!r}, {data.source} has {names[place]!r} "
                     "there; the columns must have the same names and order"
                 )
+        if data.discrete != self.run.task.discrete:
+            was, is_now = ("continuous" if d is None else d for d in (self.run.task.discrete, data.discrete))
+            raise DataError(f"the actions of {self.run.folder} are {was}, those of {data.source} {is_now}")
         if differing := other_units(self.run, data.units):
             raise DataError(f"{data.source} measures {'; '.join(differing)} as {self.run.folder} does; convert it")
         note_rate(self.run, data.rate, data.source)

@@ -11,6 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from himatch.tasks import Discrete
+
 GROUP_SIZE = 5  # episodes in each of best, middle and worst, as in the paper's figure
 MOST_FEATURES = 24
 TEXT_WIDTH = 100
@@ -60,6 +62,7 @@ class DatasetReport:
     steps: int
     observation_width: int
     action_width: int
+    discrete: dict[str, int] | None
     observation_names: list[str]
     action_names: list[str]
     rate: float | None
@@ -121,7 +124,7 @@ def _overview(report: DatasetReport) -> Table:
     table.add_row("episodes", f"{report.episodes:,}")
     table.add_row(
         "steps",
-        f"{report.steps:,}   ({report.observation_width} observations, {report.action_width} actions a step, "
+        f"{report.steps:,}   ({report.observation_width} observations, {_actions(report)} a step, "
         f"{report.megabytes:,.1f} MB)",
     )
     for what, names in (("observations", report.observation_names), ("actions", report.action_names)):
@@ -144,6 +147,12 @@ def _overview(report: DatasetReport) -> Table:
         table.add_row("labels", _shown(shown, 12) + without)
     table.add_row("sha256", report.content_hash[:16])
     return table
+
+
+def _actions(report: DatasetReport) -> str:
+    if report.discrete is None:
+        return f"{report.action_width} actions"
+    return f"one of the {Discrete.of(report.discrete)}"
 
 
 def _shown(names: list[str], most: int) -> str:

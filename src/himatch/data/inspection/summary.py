@@ -55,6 +55,7 @@ def inspect_dataset(
         steps=dataset.steps,
         observation_width=dataset.observation_width,
         action_width=dataset.action_width,
+        discrete=None if dataset.discrete is None else asdict(dataset.discrete),
         observation_names=list(dataset.observation_names),
         action_names=list(dataset.action_names),
         rate=dataset.rate,

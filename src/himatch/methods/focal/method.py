@@ -33,6 +33,7 @@ class FOCAL(TaskMethod):
     system: ClassVar[str] = "FOCAL (Li et al. 2021), meta-RL"
     conditioned_on: ClassVar[str] = "the embedding of a whole demonstration"
     unused: ClassVar[tuple[str, ...]] = ("context", "heads", "tokens", "activation", "dropout", "head")
+    chooses: ClassVar[bool] = False  # the actor follows gradients of values with respect to its actions
     validated: ClassVar[bool] = False  # the better it gets, the less it need do what the data did
     discount: float = 0.99
     """Discount of rewards."""

@@ -21,7 +21,10 @@ class SquashedTaskPolicy(StepPolicy):
 
     @shaped
     def action(
-        self, outputs: Float[Tensor, "*rows outputs"], noise: Float[Tensor, "*rows act"] | None = None
+        self,
+        outputs: Float[Tensor, "*rows outputs"],
+        noise: Float[Tensor, "*rows act"] | None = None,
+        temperature: float = 1.0,
     ) -> Float[Tensor, "*rows act"]:
         """The squashed mean."""
         return torch.tanh(self.gaussian(outputs)[0])

@@ -18,6 +18,10 @@ HASH_DIGITS = 8
 MADE, D4RL, BROUGHT = "made by himatch", "D4RL file", "not made by himatch"
 # halfcheetah_medium_expert-v2.hdf5; what follows the stem may have been dropped on the way.
 _D4RL_FILE = re.compile(r"(halfcheetah|hopper|walker2d|ant)[-_]medium[-_]expert([-_]v\d)?\.hdf5")
+_HIMATCHS = (
+    "Time embeddings start at a deviation of 0.02 and windows are drawn by length, as is himatch's way, unless a row "
+    "says otherwise (docs/deviations.md)."
+)
 _D4RL_STEPS = 1_900_000  # they hold two million, some of which are held out; others may use the name
 
 
@@ -68,7 +72,15 @@ def _data(entry: dict[str, Any], role: str = "") -> DataUsed:
 def caption_of(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) -> str:
     """What was measured, with how much effort, on which data."""
     trained = (*_policies(suite, results), *_steps(layout, results), *_weights(results), *_own_ways(layout, results))
-    parts = (_measured(suite, layout), _drawn(results), effort(results), *trained, *_sources(layout, results))
+    trained = (*trained, *_elsewhere(suite, layout, results))
+    parts = (
+        _measured(suite, layout),
+        _drawn(results),
+        _recorded(layout, results),
+        effort(results),
+        *trained,
+        *_sources(layout, results),
+    )
     return " ".join(filter(None, (*parts, _other_feature(suite))))
 
 
@@ -95,22 +107,35 @@ def _drawn(results: Sequence[JobResult]) -> str:
     return f"They are those of seed {' and '.join(map(str, seeds))}." if seeds else ""
 
 
+def _recorded(layout: TableLayout, results: Sequence[JobResult]) -> str:
+    """Which rollouts were read at other states than targets are."""
+    known = [result for result in results if result.method is not None]
+    later = [result for result in known if result.provenance.get("recorded_at", "t") != "t"]
+    if not later:
+        return ""
+    names = dict.fromkeys(layout.row_name(result.method) for result in later if result.method is not None)
+    whose = "all rows" if len(later) == len(known) else " and ".join(names)
+    return f"Features of rollouts are read at s_t+1 in {whose}, as in the authors' code; those of targets at s_t."
+
+
 def _policies(suite: Suite, results: Sequence[JobResult]) -> tuple[str, ...]:
-    """What the policies of rows are, and what they have of the budget and not of the paper."""
+    """What the policies of rows are, and what they have of the budget or of himatch and not of the paper."""
     found: dict[str, list[dict[str, Any]]] = {}
     for result in results:
         if result.method is not None:
             found.setdefault(policy_of(result), []).append(result.provenance.get("training") or {})
     budgets = {result.budget for result in results if result.method is not None}
-    if not found or (found.keys() == {"paper"} and budgets == {"paper"}):
+    if not found:
         return ()
+    if found.keys() == {"paper"} and budgets == {"paper"}:
+        return (_HIMATCHS,)
     whose = ", the paper's only with the budget paper" if "paper" in budgets else ", not the paper's"
     who = (
         "All rows have the paper's policy" if found.keys() == {"paper"} else "Rows that name no policy have the paper's"
     )
-    own_context = any("context" in row.overrides for row in suite.methods)
-    size = "size, tokens and steps" if own_context else "size, tokens, context and steps"
-    said = [f"{who}: deterministic, trained by squared error; {size} are the budget's{whose}."]
+    given = any("context" in row.overrides for row in suite.methods)
+    rest = "all else but context and batch is" if given else "all else is"
+    said = [f"{who} in head and loss: deterministic, squared error; {rest} the budget's{whose}.", _HIMATCHS]
     known = {result.method for result in results}
     own_heads = [row.specification for row in suite.methods if row.own_head and row.specification in known]
     said += [f"{display_name(method)} has its own actor." for method in own_heads]
@@ -172,6 +197,17 @@ def _own_ways(layout: TableLayout, results: Sequence[JobResult]) -> tuple[str, .
         said.append("FOCAL starts as a clone, which the paper's does not.")
     if any(result.conditioning != "nominal" for result in known):
         said.append("Conditionings other than nominal are himatch's; a ratio there is to the paper's nominal row.")
+    return tuple(said)
+
+
+def _elsewhere(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) -> tuple[str, ...]:
+    """Rows that the paper has, but in another of a suite's tables."""
+    shown = dict.fromkeys(r.method for r in results if r.method is not None and r.method not in layout.paper.rows)
+    said = []
+    for other in suite.tables:
+        names = [display_name(method) for method in shown if method in other.paper.rows]
+        if layout.is_papers and names and other.feature == layout.feature:
+            said.append(f"The paper has {' and '.join(names)} in its table {other.paper_label} alone.")
     return tuple(said)
 
 

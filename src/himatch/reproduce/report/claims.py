@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from himatch.reproduce.report.claimed import budget_of
 from himatch.reproduce.report.findings import Finding, Judged
 from himatch.reproduce.report.own_claims import OWN
-from himatch.reproduce.report.paper_claims import PAPERS
+from himatch.reproduce.report.paper_claims import NOT_JUDGED, PAPERS
 from himatch.reproduce.report.table import ResultTable
 
 READING = (
@@ -22,8 +22,9 @@ READING = (
     "smallest; it is clear where all sizes are in order and the interval leaves out zero. Rollouts follow a shift "
     "where the slope of their mean on it is 1; only targets count of which at most 1 % lies outside the training "
     "range. Returns are in points of D4RL's score. Nothing is said about other data. A claim that names no budget is "
-    "about fast, where that was run, and one that names no policy about the paper's, of the budget's size and steps. "
-    "Codes are himatch's look-ahead ones; the paper's see other states (docs/deviations.md)."
+    "about fast, where that was run, and one that names no policy about the paper's: its head and loss, all else of "
+    "the budget. Codes are himatch's look-ahead ones; the paper's see other states (docs/deviations.md). Sentences of "
+    f"the paper on which no verdict is given: {'; '.join(f'“{said}” ({why})' for said, why in NOT_JUDGED.items())}."
 )
 
 CLAIMS: tuple[Judged, ...] = (*PAPERS, *OWN)

@@ -13,6 +13,7 @@ from himatch.reproduce.report.orderings import Orderings, judge_orderings
 from himatch.reproduce.report.rows import policy_of
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.tables import build_tables
+from himatch.reproduce.report.target_returns import with_returns
 from himatch.reproduce.results import JobResult
 from himatch.reproduce.specification import display_name
 from himatch.reproduce.suite import Suite, TableLayout
@@ -47,7 +48,7 @@ def _place(result: JobResult) -> tuple[str, ...]:
 
 def gather(results: Sequence[JobResult], failures: Mapping[str, str], title: str) -> Contents:
     """Arrange, judge and draw."""
-    ordered = sorted(results, key=_place)
+    ordered = with_returns(sorted(results, key=_place))
     tables = build_tables(ordered)
     pictures = {table.label: draw(table) for table in tables} | {"dataset": draw_datasets(ordered)}
     findings, orderings = judge_claims(tables), judge_orderings(tables)

@@ -31,7 +31,7 @@ class Finding:
     other: Side | None = None
     remark: str = ""
     difference: str = ""
-    """Ours less the other's, target by target; only rows that were run have it."""
+    """Ours less the other's: of rows that were run, target by target, with an interval where they share targets."""
     source: Source = "himatch"
     """Who claims it."""
     robustness: Robustness | None = None

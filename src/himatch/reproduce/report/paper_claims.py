@@ -1,14 +1,13 @@
 """What the paper claims of its methods, in its order, the uncomfortable claims with the others.
 
 Each comment has the paper's words. Whatever it says of one feature or table is a claim of its own, because the results
-that decide it are. A claim that no sentence makes says "by its table".
-
-Not judged: "DT-CPC sometimes fails to obtain sufficient representation for imitation", which names no number to hold it
-against.
+that decide it are. A claim that no sentence makes says "by its table". :data:`NOT_JUDGED` has the sentences that are
+none of these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from himatch.reproduce.report.claimed_methods import (
@@ -30,6 +29,22 @@ from himatch.reproduce.report.return_claims import ReturnClaim
 from himatch.reproduce.report.trend_claims import FallingClaim, NoTrendClaim
 from himatch.reproduce.report.unpaired_claims import FollowingClaim, Place, UnpairedClaim
 from himatch.reproduce.report.verdicts import Claim
+
+NOT_JUDGED: Mapping[str, str] = {
+    **dict.fromkeys(
+        (
+            "DT tends to lean backflipping and fails to fit neither uni-modal nor bi-modal ones",
+            "DT seems to output covering behaviors over the dataset support",
+            "CDT performs very well in all cases",
+            "FOCAL struggles to solve the offline multi-task SMM",
+            "DT-CPC sometimes fails to obtain sufficient representation for imitation",
+        ),
+        "no number is named",
+    ),
+    "achieves similar performances to the held-out trajectories": "how near is not said, and by the spread of the "
+    "held-out returns the paper's own DT is apart from them in all six cells",
+}
+"""What the paper says of its methods, in its words, and no verdict is given on, with the reason."""
 
 _IMITATION = (
     ("x-velocity", "unsupervised_xvel_16", "unsupervised_xvel", "xvel_match_main"),
@@ -158,8 +173,8 @@ _SHIFT: tuple[Judged, ...] = (
     ),
 )
 _RETURNS: tuple[Judged, ...] = (
-    # "DT seems consistently better methods than Categorical DT on the task rewards evaluations, and achieves similar
-    # performances to the held-out trajectories": nearer to them in five of its six cells, higher in four.
+    # "DT seems consistently better methods than Categorical DT on the task rewards evaluations": nearer to the held-out
+    # returns in five of its six cells, higher in four. That it is similar to them is not judged.
     ReturnClaim("return: DT is nearer to the held-out returns than CDT", "imitation", DT, CDT, source="paper"),
     ReturnClaim("return: DT reaches higher returns than CDT", "imitation", DT, CDT, higher=True, source="paper"),
 )

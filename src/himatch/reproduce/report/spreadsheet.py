@@ -53,7 +53,7 @@ def _cells(table: ResultTable, known: Collection[str] = ()) -> Iterable[tuple[ob
             if column.key in known:
                 continue
             score = cell.ours
-            task, group = column.parts[0] if not column.is_average else ("", column.key)
+            task, group = ("", column.key) if column.is_average else column.key.split("/", 1)
             numbers = astuple(score) if score else (None,) * len(fields(Summary))
             paper = cell.paper or (None, None)
             yield (

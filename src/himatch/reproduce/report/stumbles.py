@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from himatch.reproduce.report.differences import episodes
 from himatch.reproduce.results import JobResult, TargetScore
+from himatch.reproduce.suite import AVERAGE, TableColumn
 
 # By returns alone: neither a policy's score nor the name of a task has a part in it. The median of the medium targets
 # would not do, since most of them may have stumbled.
@@ -40,6 +42,16 @@ def listed(results: Iterable[JobResult]) -> str:
     """``halfcheetah medium 8 (8,241), medium 9 (8,616)``: those of some results with their returns; or nothing."""
     found: dict[str, None] = {}
     for result in results:
-        if targets := stumbling(result.targets):
-            found[f"{result.task} {', '.join(f'{t.name} ({t.target_return:,.0f})' for t in targets)}"] = None
+        without = stumbling(result.targets)
+        named = zip(result.targets, episodes(result.targets), strict=True)
+        if names := dict.fromkeys(f"{e.name} ({t.target_return:,.0f})" for t, e in named if t in without):
+            found[f"{result.task} {', '.join(names)}"] = None
     return "; ".join(found)
+
+
+def steady_columns(columns: Sequence[TableColumn], results: Iterable[JobResult]) -> dict[TableColumn, TableColumn]:
+    """The average, and the totals of tasks in which targets stumble, each with a column that leaves these out."""
+    tasks = {result.task for result in results if stumbling(result.targets)}
+    wanted = {AVERAGE, *(f"{task}/total" for task in tasks)} if tasks else set()
+    found = sorted((column for column in columns if column.key in wanted), key=lambda column: column.key != AVERAGE)
+    return {column: replace(column, key=f"{column.key}/steady", title="without stumbling") for column in found}

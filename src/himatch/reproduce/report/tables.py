@@ -13,20 +13,20 @@ from himatch.reproduce.paper import PaperFigure
 from himatch.reproduce.report.captions import caption_of, data_hash, missing_note
 from himatch.reproduce.report.rows import RowKey, gather_rows, main_budget
 from himatch.reproduce.report.slopes import slopes_of
-from himatch.reproduce.report.stumbles import RULE, listed, steady
+from himatch.reproduce.report.stumbles import RULE, listed, steady, steady_columns
 from himatch.reproduce.report.table import HELD_OUT, MIXTURE, Cell, ResultRow, ResultTable, reference_of, scores_of
+from himatch.reproduce.report.target_returns import with_returns
 from himatch.reproduce.results import JobResult, TargetScore, charged_scores
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import AVERAGE, Suite, TableColumn, TableLayout
 from himatch.reproduce.suites import TABLES
 from himatch.tasks import get_task
 
-STEADY = f"{AVERAGE}/steady"  # the column without targets that stumble
-
 
 def build_tables(results: Sequence[JobResult]) -> list[ResultTable]:
     """Every table that there is a result for."""
-    tables = (build_table(suite, layout, results) for suite, layout in TABLES.values())
+    known = with_returns(results)
+    tables = (build_table(suite, layout, known) for suite, layout in TABLES.values())
     return [table for table in tables if table is not None]
 
 
@@ -60,21 +60,39 @@ def build_table(suite: Suite, layout: TableLayout, results: Sequence[JobResult])
 
 
 def _averages(table: ResultTable) -> ResultTable | None:
-    """Averages with and without targets that stumble; nothing where there is no average, or none stumbles."""
-    layout, column = table.layout, next((column for column in table.columns if column.key == AVERAGE), None)
-    if column is None or not (named := listed(table.results)):
+    """Averages with and without targets that stumble, and the same of the tasks that have some.
+
+    Nothing where there is no average, or none stumbles.
+    """
+    layout, named = table.layout, listed(table.results)
+    average = next((column for column in table.columns if column.key == AVERAGE), None)
+    if average is None or not named:
         return None
-    i = table.columns.index(column)
-    rows = [(row, {task: steady(job) for task, job in row.jobs.items()}) for row in table.methods if row.cells[i].ours]
-    without = [_method_row(row.name, row.method, row.key, jobs, [column], layout) for row, jobs in rows if row.method]
-    without += _rows_below(without, [column], layout)
-    whole = {row.name: row.cells[i] for row in table.rows}
+    steadily = steady_columns(table.columns, table.results)
+    rows = [row for row in table.methods if row.cells[table.columns.index(average)].ours and row.method]
+    less = [(row, {task: steady(job) for task, job in row.jobs.items()}) for row in rows]
+    without = [
+        _method_row(row.name, row.method, row.key, jobs, list(steadily.values()), layout)
+        for row, jobs in less
+        if row.method is not None
+    ]
+    without += _rows_below(without, list(steadily.values()), layout)
+    places = [table.columns.index(column) for column in steadily]
+    whole = {row.name: [row.cells[i] for i in places] for row in table.rows}
     # The paper prints no such average.
-    found = [replace(row, cells=(whole[row.name], replace(row.cells[0], paper=None))) for row in without]
+    found = [
+        replace(row, cells=tuple(c for a, b in zip(whole[row.name], row.cells, strict=True) for c in (a, _plain(b))))
+        for row in without
+    ]
     methods, below = ([row for row in found if row.kind == kind] for kind in ("method", "reference"))
-    columns = replace(column, title="all targets"), TableColumn(STEADY, column.head, "without stumbling", column.parts)
+    columns = tuple(c for a, b in steadily.items() for c in (replace(a, title="all targets"), b))
     caption = f"Averages of all targets, and without those that stumble: {named}. {RULE}"
     return ResultTable(table.suite, layout, columns, (*_mark_best(methods, layout), *below), caption)
+
+
+def _plain(cell: Cell) -> Cell:
+    """Without the paper's figure."""
+    return replace(cell, paper=None)
 
 
 def _method_row(

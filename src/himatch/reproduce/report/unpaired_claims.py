@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from himatch.divergences import Difference
+import numpy as np
+
+from himatch.divergences import Difference, Summary
 from himatch.reproduce.report import text as wording
-from himatch.reproduce.report.claimed import ClaimedRow, Gap, find_row, missing
-from himatch.reproduce.report.differences import compare, decide_level
+from himatch.reproduce.report.claimed import ClaimedRow, Found, Gap, find_row, missing
+from himatch.reproduce.report.differences import compare, decide_level, pair_with
 from himatch.reproduce.report.findings import Finding, Side, Source
-from himatch.reproduce.report.slopes import slope_of
+from himatch.reproduce.report.robustness import Robustness, Steady, left_out
+from himatch.reproduce.report.slopes import slope_of, slopes_by_episode
+from himatch.reproduce.report.stumbles import steady, stumbling
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.suite import AVERAGE
 from himatch.reproduce.suites import TABLES
@@ -47,11 +51,13 @@ class UnpairedClaim:
         if isinstance(mine, Gap) or isinstance(theirs, Gap):
             return _not_run(self, missing([gap for gap in found if isinstance(gap, Gap)]))
         verdict, remark = compare(mine.score, theirs.score)
+        robust = _either(*((tables[p.table], p, one) for p, one in zip(places, (mine, theirs), strict=True)))
         ours, other = (
             Side(f"{one.row.name} on {_where(place)}", wording.with_interval(one.score, tables[place.table]))
             for place, one in ((self.ours, mine), (self.other, theirs))
         )
-        return Finding(self.text, verdict, ours, other, remark, source=self.source)
+        apart = f"{mine.score.mean - theirs.score.mean:+.3f}"
+        return Finding(self.text, verdict, ours, other, remark, apart, self.source, robust)
 
 
 @dataclass(frozen=True)
@@ -73,14 +79,60 @@ class FollowingClaim:
         if isinstance(found, Gap):
             return _not_run(self, missing([found]))
         column = next(column for column in table.columns if column.key == AVERAGE)
-        slope = slope_of(found.row.jobs, column, WITHIN)
+        slope, each = slope_of(found.row.jobs, column, WITHIN), slopes_by_episode(found.row.jobs, column, WITHIN)
         if table.slopes is None or slope is None:
             return _not_run(self, "no histograms of rollouts")
-        low, high = slope.mean_low, slope.mean_high
-        bounds = (None, None) if low is None or high is None else (low - 1, high - 1)
-        verdict, remark = decide_level(Difference(slope.mean - 1, *bounds), self.margin)
-        ours = Side(found.row.name, f"slope {wording.with_interval(slope, table.slopes)}")
-        return Finding(self.text, verdict, ours, Side("the shift", "slope 1"), remark, source=self.source)
+        less = _beside_one(slope)
+        verdict, remark = decide_level(less, self.margin)
+        rest = {name: mean - 1 for name, mean in _without_each(each).items()}
+        turning = [name for name, mean in rest.items() if (abs(mean) <= self.margin) != (abs(less.mean) <= self.margin)]
+        without = slope_of({task: steady(job) for task, job in found.row.jobs.items()}, column, WITHIN)
+        stumble = any(stumbling(job.targets) for job in found.row.jobs.values())
+        steadily = Steady(without.mean, 1.0, _beside_one(without)) if stumble and without is not None else None
+        robust = left_out(less.mean, rest, turning, steadily)
+        ours, other = (
+            Side(found.row.name, f"slope {wording.with_interval(slope, table.slopes)}"),
+            Side("the shift", "slope 1"),
+        )
+        return Finding(self.text, verdict, ours, other, remark, wording.difference(less), self.source, robust)
+
+
+def _beside_one(slope: Summary) -> Difference:
+    """A slope less 1."""
+    low, high = slope.mean_low, slope.mean_high
+    return Difference(slope.mean - 1, *((None, None) if low is None or high is None else (low - 1, high - 1)))
+
+
+def _without_each(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of the means of some parts without each episode; the only one of its part cannot be left out."""
+    found = {}
+    for part in parts:
+        for name in part if len(part) > 1 else ():
+            left = [[value for key, value in other.items() if key != name] for other in parts]
+            found[name] = float(np.mean([np.mean(values) for values in left]))
+    return found
+
+
+def _either(*sides: tuple[ResultTable, Place, Found]) -> Robustness | None:
+    """The first's mean less the second's without each target of either, named after its suite where these are two."""
+    rows = []
+    for table, place, found in sides:
+        column = next(column for column in table.columns if column.key == place.column)
+        plain = pair_with(column.parts, found.row.jobs, lambda _: 0.0)
+        without = {task: steady(job) for task, job in found.row.jobs.items()}
+        steadier = pair_with(column.parts, without, lambda _: 0.0)
+        stumble = any(stumbling(found.row.jobs[task].targets) for task, _ in column.parts)
+        rows.append((TABLES[place.table][0].name, plain.difference.mean, plain.without_each, steadier, stumble))
+    (suite, ours, mine, ours_steady, one), (other_suite, other, theirs, other_steady, two) = rows
+    several = suite != other_suite
+    rest = {(f"{suite}: {name}" if several else name): mean - other for name, mean in mine.items()}
+    rest |= {(f"{other_suite}: {name}" if several else name): ours - mean for name, mean in theirs.items()}
+    steadily = None
+    if (one or two) and all((*ours_steady.ours, *other_steady.ours)):
+        means = ours_steady.difference.mean, other_steady.difference.mean
+        steadily = Steady(*means, Difference(means[0] - means[1]))
+    turning = [name for name, mean in rest.items() if (mean < 0) != (ours - other < 0)]
+    return left_out(ours - other, rest, turning, steadily)
 
 
 def _where(place: Place) -> str:

@@ -80,11 +80,19 @@ def shift_panels(table: ResultTable) -> list[Picture]:
     methods = shown_methods(table)
     papers = [row for row in methods if is_papers(row, table)]
     own = [row for row in methods if row not in papers]
-    drawn = (_shifts(table, papers, "histograms"), _shifts(table, own, "own-histograms"))
+    both = bool(papers and own)
+    drawn = (
+        _shifts(table, papers, "histograms", " The paper's rows." if both else ""),
+        _shifts(table, own, "own-histograms", f" Rows that the paper does not have: {_listed(own)}."),
+    )
     return [shown for shown in drawn if shown is not None]
 
 
-def _shifts(table: ResultTable, methods: Sequence[ResultRow], what: str) -> Picture | None:
+def _listed(methods: Sequence[ResultRow]) -> str:
+    return "; ".join(method.name for method in methods)
+
+
+def _shifts(table: ResultTable, methods: Sequence[ResultRow], what: str, whose: str) -> Picture | None:
     rows = [
         (task, group) for task in table.tasks for group in dict.fromkeys(t.group for t in targets_of(methods, task))
     ]
@@ -106,7 +114,7 @@ def _shifts(table: ResultTable, methods: Sequence[ResultRow], what: str) -> Pict
         labels=(LABELS[0], LABELS[1] + 0.3),
     )
     caption = "A held-out target of each group, moved by -3 to 3 bin widths (grey), and rollouts, all seeds pooled."
-    return picture(figure, _name(table, what), caption + _line(methods))
+    return picture(figure, _name(table, what), caption + whose + _line(methods))
 
 
 def short_name(name: str) -> str:
