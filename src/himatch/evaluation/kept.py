@@ -52,7 +52,7 @@ def rollout_dataset(
     packed = pack_trajectories(episodes, run.task)
     names = run.description["data"].get("columns") or {}
     columns = {what: tuple(names[what]) for what in ("observations", "actions") if names.get(what)}
-    facts = Facts(rate=run.description["data"].get("rate"), units=run.units)
+    facts = Facts(rate=run.description["data"].get("rate"), units=run.units, discrete=run.task.discrete)
     packed = replace(packed, columns=columns, facts=facts)
     return TrajectoryDataset(packed, run.task, source=f"rollouts of {run.folder.path.name}", env_id=env_id)
 
