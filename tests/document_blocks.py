@@ -162,7 +162,7 @@ def check_command(arguments: list[str], block: Block) -> None:
     from himatch.cli.main import Data
     from himatch.cli.make import MakeData
     from himatch.cli.train import TrainRun
-    from himatch.datagen.recipes import find_recipe
+    from himatch.datagen.cache import dataset_task
     from himatch.reproduce import Options, plan_jobs
     from himatch.training import configure
 
@@ -172,7 +172,7 @@ def check_command(arguments: list[str], block: Block) -> None:
         raise AssertionError(f"{block.place}: himatch {shlex.join(arguments)} is not understood") from None
     command = command.command if isinstance(command, Data) else command
     if isinstance(command, MakeData):
-        find_recipe(command.name)
+        dataset_task(command.name)
     elif isinstance(command, TrainRun):
         configure(command.preset or "cpu", command.make_method(), **command.overrides)
     elif isinstance(command, Benchmark):

@@ -29,6 +29,8 @@ mujoco {mujoco}, gymnasium {gymnasium}, torch {torch}, {cores} CPU cores, {today
 
 Hashes are SHA-256 of everything the episodes hold (first 16 digits). One seed gives one hash on one machine; another
 CPU or another version of MuJoCo or PyTorch may differ in the last bits: then the hash does, while the tables hardly do.
+
+OGBench's mazes, in which an oracle plays and no agent, are [described with the data](data.md#ogbenchs-mazes).
 """
 
 

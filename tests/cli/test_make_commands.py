@@ -133,6 +133,7 @@ def tiny(bundled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = {"hopper-medium": Recipe("hopper-medium", "hopper", (RecipePart("hopper-medium", 3, "hop"),))}
     for module in ("datagen.recipes", "datagen.cache"):
         monkeypatch.setattr(f"himatch.{module}.RECIPES", small)
+    monkeypatch.setattr("himatch.datagen.cache.MAZES", {})
 
 
 def test_a_name_is_a_source(run: Run, tiny: None, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_every_command_is_there() -> None:
         assert f"\n## himatch {name}\n" in written
     for name in METHODS:
         assert f"\n### himatch train {name}\n" in written
-    conditioning = "--conditioning nominal\\|remaining\\|planned\\|rehearsed"
+    conditioning = "--conditioning nominal\\|remaining\\|planned\\|rehearsed\\|waypoints"
     for option in ("--target-window INT", "--columns.step NAME", conditioning):
         assert f"`{option}`" in written
 

@@ -29,10 +29,10 @@ WIDE = 112  # columns of a terminal from which on the list shows who plays, and 
 
 @dataclass
 class MakeData:
-    """Make one of the paper's datasets from experts that come with himatch ('himatch data list' names them)."""
+    """Make a dataset: the paper's from experts that come with himatch, or OGBench's mazes ('himatch data list')."""
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
-    """halfcheetah-medium-expert, cheetah-vel, ..."""
+    """halfcheetah-medium-expert, cheetah-vel, ogbench-pointmaze-medium-stitch, ..."""
     out: Folder
     """Minari folder to write."""
     episodes: Annotated[int | None, optional(metavar="N")] = None
@@ -141,7 +141,7 @@ class ListData:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left")
         table.title = f"datasets (cache: {cache_folder(self.cache)})"
         for name in ("name", "experts")[: 2 if wide else 1]:
-            table.add_column(name, header_style="bold", no_wrap=True)
+            table.add_column(name, header_style="bold", no_wrap=wide, overflow="fold")
         for name in ("episodes", "steps", "expected return", "in cache", "its returns")[: 5 if wide else 4]:
             table.add_column(name, header_style="bold", justify="right", no_wrap=True)
         for listing in listings:
@@ -155,7 +155,9 @@ def _row(listing: Listing) -> tuple[str, ...]:
     experts = " + ".join(part.expert.removeprefix(f"{recipe.task}-") for part in recipe.parts)
     if len(recipe.parts) > 3:
         experts = f"{recipe.parts[0].label} ... {recipe.parts[-1].label}"
-    if len(known) < len(recipe.parts):
+    if not recipe.parts:
+        experts, steps, expected = "oracle", f"{listing.steps:,}", ""
+    elif len(known) < len(recipe.parts):
         steps, expected = "", "expert not bundled"
     else:
         sampled = [card["stochastic"] for card in known]

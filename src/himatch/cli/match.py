@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from himatch.targets import TargetLike
 
 Conditioning = Annotated[
-    Literal["nominal", "remaining", "planned", "rehearsed"],
-    tyro.conf.arg(metavar="nominal|remaining|planned|rehearsed"),
+    Literal["nominal", "remaining", "planned", "rehearsed", "waypoints"],
+    tyro.conf.arg(metavar="nominal|remaining|planned|rehearsed|waypoints"),
 ]
 
 
@@ -32,8 +32,8 @@ class RolloutOptions:
     episodes: Annotated[int, tyro.conf.arg(metavar="N")] = 20
     """Rollouts of every target and seed."""
     conditioning: Conditioning = "nominal"
-    """The target's own z_t, what remains of the target, its episode mixture part by part, or a program that is tried
-    in the simulator first."""
+    """The target's own z_t, what remains of the target, its episode mixture part by part, a program that is tried
+    in the simulator first, or way-points to a goal."""
     stretches: Annotated[int | None, optional(metavar="N")] = None
     """Plan with stretches of N steps of training episodes instead of whole ones (--conditioning planned)."""
     replan: Annotated[int | None, optional(metavar="N")] = None

@@ -2,6 +2,7 @@
 
 from himatch.datagen.collection import collect_dataset
 from himatch.datagen.maker import make_dataset
+from himatch.datagen.mazes import MAZES
 from himatch.datagen.recipes import RECIPES
 
-__all__ = ["RECIPES", "collect_dataset", "make_dataset"]
+__all__ = ["MAZES", "RECIPES", "collect_dataset", "make_dataset"]

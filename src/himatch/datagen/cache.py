@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from filelock import FileLock
 
 from himatch._runtime.files import read_json
 from himatch.data.minari import METADATA
+from himatch.datagen.mazes import MAZES, MazeRecipe, maze_key
 from himatch.datagen.recipes import RECIPES, Recipe, find_recipe, recipe_cards
 from himatch.errors import DataError
 from himatch.experts.cards import Card, read_cards, read_weights, weights_hash
@@ -22,12 +23,12 @@ from himatch.tasks import get_task
 
 def dataset_names() -> Collection[str]:
     """The datasets that himatch makes."""
-    return RECIPES.keys()
+    return (*RECIPES, *MAZES)
 
 
 def dataset_task(name: str) -> str:
     """The task of one of them."""
-    return find_recipe(name).task
+    return MAZES[name].task if name in MAZES else find_recipe(name, MAZES).task
 
 
 def dataset_folder(name: str, cache: str | Path | None) -> Path:
@@ -53,16 +54,34 @@ def cached_dataset(
     quiet: bool = False,
 ) -> Path:
     """The folder of a dataset by name (of that size and seed), made now if it is not there."""
-    recipe, folder = find_recipe(name), cache_folder(cache)
+    folder = cache_folder(cache)
+    if name in MAZES:
+        maze = MAZES[name] if episodes is None else MAZES[name].with_episodes(episodes)
+
+        def through(to: Path) -> None:
+            from himatch.datagen.oracle import play_maze
+
+            play_maze(maze, to, seed=seed, overwrite=True, quiet=quiet)
+
+        return _kept(folder / maze_key(maze, seed), name, through)
+    recipe = find_recipe(name, MAZES)
     if episodes is not None:
         recipe = recipe.with_episodes(episodes)
-    found = folder / _key(recipe, recipe_cards(recipe), seed)
+
+    def play(to: Path) -> None:
+        from himatch.datagen.maker import play_recipe
+        from himatch.datagen.sampled_experts import recipe_experts  # torch is needed from here on
+
+        play_recipe(recipe, recipe_experts(recipe), to, seed=seed, threads=threads, overwrite=True, quiet=quiet)
+
+    return _kept(folder / _key(recipe, recipe_cards(recipe), seed), name, play)
+
+
+def _kept(found: Path, name: str, play: Callable[[Path], object]) -> Path:
+    """The folder of a dataset in the cache, made now if it is not there."""
     if _complete(found):
         return found
-    from himatch.datagen.maker import play_recipe
-    from himatch.datagen.sampled_experts import recipe_experts  # torch is needed from here on
-
-    experts = recipe_experts(recipe)
+    folder = found.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / f".{found.name}.lock")
@@ -73,7 +92,7 @@ def cached_dataset(
         ) from reason
     try:  # of several processes that want it, one makes it
         if not _complete(found):
-            play_recipe(recipe, experts, found, seed=seed, threads=threads, overwrite=True, quiet=quiet)
+            play(found)
     finally:
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
@@ -98,13 +117,15 @@ def _complete(folder: Path) -> bool:
 class Listing:
     """What is known about a dataset without making it."""
 
-    recipe: Recipe
+    recipe: Recipe | MazeRecipe
     cards: tuple[Card | None, ...]
     """The card of each part's expert, where it is bundled."""
     cached: Path | None
     """Its folder, where it has been made."""
     metadata: dict[str, Any]
     """What that folder says about itself."""
+    steps: int | None = None
+    """Steps, where every episode has as many."""
 
     @property
     def size(self) -> int:
@@ -147,4 +168,9 @@ def list_datasets(cache: str | Path | None = None) -> list[Listing]:
             if _complete(kept):
                 found, metadata = kept, read_json(kept / "data" / METADATA, str(kept))
         listings.append(Listing(recipe, cards, found, metadata))
+    for maze in MAZES.values():
+        kept = folder / maze_key(maze)
+        there = _complete(kept)
+        facts = read_json(kept / "data" / METADATA, str(kept)) if there else {}
+        listings.append(Listing(maze, (), kept if there else None, facts, maze.episodes * maze.steps))
     return listings

@@ -18,8 +18,10 @@ from himatch.data.dataset import TrajectoryDataset
 from himatch.data.episodes import pack_trajectories
 from himatch.data.facts import Facts
 from himatch.data.writer import check_out, write_folder
+from himatch.datagen.mazes import MAZES
 from himatch.datagen.recipes import Recipe, find_recipe
 from himatch.datagen.slots import even_slots, metered, reset_seeds
+from himatch.errors import DataError
 from himatch.simulation import make_simulator
 from himatch.tasks import Task, get_task
 from himatch.types import Trajectory
@@ -46,7 +48,8 @@ def make_dataset(
     Parameters
     ----------
     name
-        ``halfcheetah-medium-expert``, ``cheetah-vel``, ...: a key of ``himatch.datagen.RECIPES``.
+        ``halfcheetah-medium-expert``, ``ogbench-pointmaze-medium-stitch``, ...: a key of ``himatch.datagen.RECIPES`` or
+        ``MAZES``.
     out
         Folder to write; it appears when it is complete.
     episodes
@@ -54,7 +57,7 @@ def make_dataset(
     seed
         Of initial states and actions.
     threads
-        Threads that simulate; 0 takes every CPU.
+        Threads that simulate; 0 takes every CPU. A maze has one.
     overwrite
         Replace ``out`` if it exists.
     experts
@@ -62,7 +65,14 @@ def make_dataset(
     quiet
         No progress bar.
     """
-    recipe = find_recipe(name)
+    if name in MAZES:
+        from himatch.datagen.oracle import play_maze
+
+        if experts is not None:
+            raise DataError(f"no expert plays in {name}; leave out the folder of experts")
+        maze = MAZES[name] if episodes is None else MAZES[name].with_episodes(episodes)
+        return play_maze(maze, out, seed=seed, overwrite=overwrite, quiet=quiet)
+    recipe = find_recipe(name, MAZES)
     if episodes is not None:
         recipe = recipe.with_episodes(episodes)
     from himatch.datagen.sampled_experts import recipe_experts  # torch is needed from here on

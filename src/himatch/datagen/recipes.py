@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -76,11 +76,12 @@ def made_as(source: str) -> str:
     return next(usual, source)
 
 
-def find_recipe(name: str) -> Recipe:
-    """The recipe of that name; an unknown one is refused with those that come near."""
+def find_recipe(name: str, others: Collection[str] = ()) -> Recipe:
+    """The recipe of that name; an unknown one is refused with those that come near, ``others`` among them."""
     if name not in RECIPES:
-        known = f"known: {', '.join(RECIPES)}"
-        raise DataError(f"himatch makes no dataset called {name!r}; {suggestion(name, RECIPES) or known}")
+        names = (*RECIPES, *others)
+        known = f"known: {', '.join(names)}"
+        raise DataError(f"himatch makes no dataset called {name!r}; {suggestion(name, names) or known}")
     return RECIPES[name]
 
 

@@ -31,6 +31,8 @@ class Conditioner:
 
     wants_features = False
     """Whether ``achieved`` must be called after every step."""
+    wants_states = False
+    """Whether ``seen`` must be called before ``z``."""
     target_of: Tensor | None = None
 
     def z(self, clock: Int[Tensor, "#K #B"]) -> Float[Tensor, "K B k"] | None:
@@ -45,6 +47,9 @@ class Conditioner:
 
     def achieved(self, phi: Float[Array, "K b d"], rollouts: Some = ALL) -> None:
         """Count the feature of the step that these rollouts just made."""
+
+    def seen(self, states: Float[Array, "K B obs"], actions: int) -> None:
+        """Look at the present observations; an action has so many numbers."""
 
     def reset(self, rollouts: Some = ALL) -> None:
         """Begin again at step 0."""

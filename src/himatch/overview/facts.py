@@ -27,6 +27,7 @@ HEARD = {
     "remaining": "what is left of the target after what was achieved: makes up for disturbances",
     "planned": "the nearest mixture of training episodes, one after another: for targets unlike any one episode",
     "rehearsed": "a program that was tried in the simulator: comes nearest to targets that no episode shows",
+    "waypoints": "one way-point after the other, on the shortest way through the training episodes: for far goals",
 }
 OF_DEMONSTRATIONS = "the demonstration from the present step on, whatever was achieved"
 

@@ -4,8 +4,8 @@
 the target after what was achieved. ``planned`` projects a histogram on the nearest episode mixture that can be played
 in time and gives each stretch its episode's own z_t: an unseen distribution is out of distribution for the network, its
 projection is not. It may be laid out over stretches of episodes, and made again on the way.
-``rehearsed`` plays a program that was tried in a simulator beforehand. Methods whose z is no
-statistic of a feature bring a conditioner of their own.
+``rehearsed`` plays a program that was tried in a simulator beforehand. ``waypoints`` gives goals one way-point after
+the other. Methods whose z is no statistic of a feature bring a conditioner of their own.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from himatch.rollout.environment import environment_name
 from himatch.rollout.plans import EPISODES, Mixer, Plans, shared_plan
 from himatch.rollout.programs import REMAINING, TARGET, Entries, Program, ProgramPart, Shares, read, scheduled
 from himatch.rollout.replanned import Replanned
+from himatch.rollout.waypoints import WayPoints
 from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
 from himatch.statistics.aggregators import Additive
@@ -33,7 +34,7 @@ from himatch.statistics.information import Statistic
 from himatch.targets import EpisodeReference, Frame, Target
 from himatch.types import Array
 
-Conditioning = Literal["nominal", "remaining", "planned", "rehearsed"]
+Conditioning = Literal["nominal", "remaining", "planned", "rehearsed", "waypoints"]
 Found = TypeVar("Found")
 CONDITIONINGS: tuple[Conditioning, ...] = get_args(Conditioning)
 
@@ -193,6 +194,8 @@ def make_conditioner(
     if own is not None:
         return own
     reference = run.reference()
+    if conditioning == "waypoints":
+        return WayPoints(run.statistic, targets, reference, on_device, len(agent.seeds))
     if conditioning == "rehearsed":
         how = now or Circumstances(run.temperature, environment_name(run, None), agent.digests())
         found = [run.programs.rehearsal(target, reference.frame, how, plans.within)["programs"] for target in targets]
@@ -299,6 +302,9 @@ def objection(conditioning: str, statistic: Statistic, method: Method) -> str | 
         )
     if conditioning == "rehearsed":
         return None
+    if conditioning == "waypoints":
+        goals = f"waypoints conditioning is for methods that take goals, and {method.name} does not"
+        return None if method.matches == "goal" else goals
     if conditioning == "planned":
         other = "planned conditioning lays out histograms; this policy is conditioned on another statistic"
         return None if statistic.binned else other

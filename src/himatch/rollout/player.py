@@ -101,6 +101,8 @@ class Player:
         ``active`` says which rollouts go on; what the others do is not meant for anything.
         """
         self._observations.copy_(observations, non_blocking=True)
+        if self.conditioner.wants_states:
+            self.conditioner.seen(observations.float().cpu().numpy(), self.agent.dims.action)
         wanted = self.conditioner.z(self.clock), self._present_target_states()
         for buffer, now in zip((self._z, self._target_states), wanted, strict=True):
             if buffer is not None and now is not None:

@@ -35,6 +35,8 @@ def make_environment(
             f"Gymnasium cannot make {env_id!r} ({one_line(reason)}); import the package that registers it first "
             f"(--import FILE.py){otherwise}"
         ) from None
+    except HimatchError:  # an extra that is missing, or a setting that one of himatch's own refuses
+        raise
     except (TypeError, ValueError, OSError) as reason:  # a setting that the environment does not know, or its value
         if not settings:
             raise

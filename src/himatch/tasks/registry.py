@@ -12,13 +12,14 @@ from himatch.errors import TaskError, note
 from himatch.tasks.discrete import Discrete
 from himatch.tasks.imports import import_code
 from himatch.tasks.locomotion import LOCOMOTION
+from himatch.tasks.mazes import POINT_MAZES
 from himatch.tasks.physics import import_gymnasium
 from himatch.tasks.spaces import EnvironmentFacts, environment_facts
 from himatch.tasks.task import FeatureSource, Task
 
 ENTRY_POINT_GROUP = "himatch.tasks"
 
-_registry: dict[str, Task] = {task.name: task for task in LOCOMOTION}
+_registry: dict[str, Task] = {task.name: task for task in (*LOCOMOTION, *POINT_MAZES)}
 _entry_points_loaded = False
 
 

@@ -42,6 +42,11 @@ class Stepwise:
                 self._compare()
         return phi
 
+    @shaped
+    def feature_of(self, observations: Float[Array, "B obs"], actions: Float[Array, "B act"]) -> Float[Array, "B d"]:
+        """The same, of rows that are no steps of anybody."""
+        return self._feature_of(Trajectory(observations, actions))
+
     def _compare(self) -> None:
         observations, actions, rewards = zip(*self._seen, strict=True)
         together = None if None in rewards else np.array(rewards)
