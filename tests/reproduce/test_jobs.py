@@ -63,6 +63,12 @@ def test_a_method_without_a_feature_is_trained_once_and_scored_on_both() -> None
     assert {result.feature for result in jobs[0].results} == {"x_velocity", "reward"}
 
 
+def test_a_suite_of_two_features_can_be_run_on_one() -> None:
+    options = Options(tasks=("hopper",), methods=("cdt",), features=("reward",))
+    assert {result.feature for job in plan_jobs(["shift", "data"], options) for result in job.results} == {"reward"}
+    assert {result.suite for job in plan_jobs(["xvel", "reward"], options) for result in job.results} == {"reward"}
+
+
 def test_conditionings_apply_to_the_methods_they_are_for() -> None:
     options = Options(tasks=("hopper",), methods=("cdt", "dt", "bc"), conditioning=("nominal", "remaining", "planned"))
     taken = {job.method: [result.conditioning for result in job.results] for job in plan_jobs(["xvel"], options)}
@@ -206,6 +212,7 @@ def test_the_papers_synthetic_targets_are_six_a_task() -> None:
         (["xvel"], {"budget": "huge"}, "unknown budget"),
         (["xvel"], {"methods": ("td3",)}, "unknown method 'td3'"),
         (["xvel"], {"tasks": ("ant",)}, "no chosen suite has the task 'ant'"),
+        (["xvel"], {"features": ("height",)}, "no chosen suite has the feature 'height'; they have x_velocity"),
         (["xvel"], {"conditioning": ("ajar",)}, "unknown conditioning"),
         (["xvel"], {"seeds": 0}, "seeds must be at least 1"),
         (["zvel"], {"methods": ("bc",)}, "nothing is left to do"),

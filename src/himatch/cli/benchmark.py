@@ -33,6 +33,8 @@ class Benchmark:
     """Only these tasks."""
     methods: Annotated[tuple[str, ...], Many] = ()
     """Only these methods: cdt, dt, bc, bdt, ...; those that are in none of the paper's tables are added to each."""
+    features: Annotated[tuple[str, ...], Many] = ()
+    """Only these features of suites that have several: x_velocity, reward, ..."""
     imports: Import = ()
     """Python file (or module) that registers methods of your own."""
     conditioning: Annotated[tuple[str, ...], Many] = ("nominal",)

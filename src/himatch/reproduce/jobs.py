@@ -33,6 +33,7 @@ class Options:
     steps: int | None = None
     tasks: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     conditioning: tuple[str, ...] = ("nominal",)
     data: str | None = None
     cache: str | None = None
@@ -137,6 +138,10 @@ def plan_jobs(names: Sequence[str], options: Options) -> list[Job]:
     for task in options.tasks:
         if task not in known:
             raise HimatchError(f"no chosen suite has the task {task!r}; they have {', '.join(sorted(known))}")
+    scored = {feature for suite in suites for feature in suite.features}
+    for feature in options.features:
+        if feature not in scored:
+            raise HimatchError(f"no chosen suite has the feature {feature!r}; they have {', '.join(sorted(scored))}")
     models: dict[str, Job] = {}
     for suite in suites:
         for task in suite.tasks:
@@ -158,12 +163,13 @@ def plan_jobs(names: Sequence[str], options: Options) -> list[Job]:
 def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
     """One job for every method, policy and feature of a suite that takes the conditioning chosen."""
     where = task, suite.dataset.format(task=task), suite.split
+    features = [feature for feature in suite.features if not options.features or feature in options.features]
     if suite.targets == "dataset":
-        described = tuple(ResultKey(suite.name, task, None, feature, "nominal") for feature in suite.features)
-        return [Job(*where, "", (), (), described)]
+        described = tuple(ResultKey(suite.name, task, None, feature, "nominal") for feature in features)
+        return [Job(*where, "", (), (), described)] if described else []
     jobs = []
     for row in methods_of(suite, options.budget, options.methods, all_variants=options.all_variants):
-        for policy, feature in product(_policies(row, options), suite.features):
+        for policy, feature in product(_policies(row, options), features):
             settings = row.settings(feature)
             method = make_method(row.specification.name, **settings)
             results = tuple(
