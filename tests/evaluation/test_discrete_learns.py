@@ -106,7 +106,7 @@ def balanced(noise: float, seed: int) -> dict[str, Any]:
 
 def test_a_return_is_earned_in_cartpole(tmp_path: Path) -> None:
     """Half of the episodes are by chance and fall soon, half are steered: a return tells them apart."""
-    cart = hm.Task("cart", LONGEST, 4, env_id="CartPole-v1", discrete=hm.Discrete(2))
+    cart = hm.Task("learned-cart", LONGEST, 4, env_id="CartPole-v1", discrete=hm.Discrete(2))
     data = hm.load_dataset([balanced(noise, i) for i, noise in enumerate(np.tile([1.0, 0.1], 80))], cart)
     fallen = float(np.median(data.returns[::2]))
     assert fallen < 30

@@ -46,7 +46,7 @@ def test_bad_input_is_said_in_one_line(policy: Policy, data: hm.TrajectoryDatase
         (lambda: policy.match("return(3)", conditioning="planned"), "not a distribution"),
         (
             lambda: policy.match("normal(0,1)", conditioning="shut"),
-            "nominal, remaining, planned, rehearsed, got 'shut'",
+            "nominal, remaining, planned, rehearsed, waypoints, got 'shut'",
         ),
         (lambda: policy.match("normal(0,1)", episodes=0), "at least one episode"),
         (lambda: policy.match("normal(0,1)", seed=-1), "must be 0 or more, got -1"),

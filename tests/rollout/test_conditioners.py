@@ -366,7 +366,7 @@ def test_a_target_that_is_given_several_times_is_computed_once() -> None:
 
 
 def test_unknown_conditioning() -> None:
-    with pytest.raises(TargetError, match="nominal, remaining, planned, rehearsed, got 'loop'"):
+    with pytest.raises(TargetError, match="nominal, remaining, planned, rehearsed, waypoints, got 'loop'"):
         conditioner_of("loop", "sum", [np.ones((3, 1), np.float32)])  # type: ignore[arg-type]
 
 

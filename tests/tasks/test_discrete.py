@@ -60,9 +60,9 @@ def test_contradictions_are_refused(settings: dict[str, Any], said: str) -> None
 def test_the_actions_come_from_the_environment() -> None:
     task = hm.register_task("gridded", env_id=ENV)
     assert (task.discrete, task.action_width, task.action_low, task.horizon) == (ACTIONS, 5, None, STEPS)
-    cart = hm.register_task("cart", env_id="CartPole-v1")
+    cart = hm.register_task("registered-cart", env_id="CartPole-v1")
     assert (cart.discrete, cart.observation_width, cart.horizon) == (hm.Discrete(2), 4, 500)
-    assert hm.register_task("rig", horizon=3, discrete=4).action_width == 4
+    assert hm.register_task("discrete-rig", horizon=3, discrete=4).action_width == 4
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ TINY: dict[str, Any] = {"preset": "cpu", "steps": 2, "width": 16, "layers": 1, "
 
 @pytest.fixture(scope="module")
 def data() -> hm.TrajectoryDataset:
-    rng, task = np.random.default_rng(0), hm.Task("cart", 40, 2, 1, -1.0, 1.0, features={"speed": 0})
+    rng, task = np.random.default_rng(0), hm.Task("drawn-cart", 40, 2, 1, -1.0, 1.0, features={"speed": 0})
     lengths = [40, 10, 10, 25] * 4
     episodes = [hm.Trajectory(rng.normal(size=(n, 2)), rng.uniform(-1, 1, (n, 1)), rng.normal(size=n)) for n in lengths]
     return hm.load_dataset(episodes, task)
