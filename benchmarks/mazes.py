@@ -20,7 +20,7 @@ import numpy as np
 
 import himatch as hm
 from himatch.datagen.cache import cached_dataset
-from himatch.evaluation.reaching import goals_reached
+from himatch.evaluation.goals import goals_reached
 from himatch.policy import Policy
 from himatch.rollout import Conditioning
 from himatch.rollout.waypoints import Way, landmarks_of

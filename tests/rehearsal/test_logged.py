@@ -13,7 +13,7 @@ from untrained import fallen_hoppers, untrained
 import himatch as hm
 from himatch.errors import TargetError
 from himatch.rehearsal import from_logs, logged
-from himatch.rehearsal.arena import Judge, Outcome
+from himatch.rehearsal.arena import Achieved, Judge
 from himatch.rehearsal.promise import expectation
 from himatch.rollout.programs import place_of
 from himatch.statistics.bins import Bins
@@ -62,7 +62,7 @@ def test_targets_one_after_another_have_a_plan_each() -> None:
     found = from_logs(known, target, 5)
     assert found.score == pytest.approx(0.0, abs=1e-6)
     rows = np.repeat([8.0, 2.0], [10, HORIZON - 10]).astype(np.float32)[:, None]
-    assert expectation(Judge(target, known), [[[Outcome(rows)] * 4]], 5).score == pytest.approx(0.0, abs=1e-6)
+    assert expectation(Judge(target, known), [[[Achieved(rows)] * 4]], 5).score == pytest.approx(0.0, abs=1e-6)
 
 
 def test_an_entry_is_an_episode_or_a_stretch_of_one() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import himatch as hm
-from himatch.rehearsal.arena import Judge, Outcome
+from himatch.rehearsal.arena import Achieved, Judge
 from himatch.rehearsal.promise import expectation
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
@@ -24,8 +24,8 @@ def judge(text: str) -> Judge:
     return Judge(hm.parse_target(text), reference)
 
 
-def constant(value: float, steps: int = 10) -> Outcome:
-    return Outcome(np.full((steps, 1), value, np.float32))
+def constant(value: float, steps: int = 10) -> Achieved:
+    return Achieved(np.full((steps, 1), value, np.float32))
 
 
 def test_episodes_that_are_all_alike_leave_no_doubt() -> None:
@@ -69,12 +69,12 @@ def test_fresh_rollouts_lie_in_nine_of_ten_intervals() -> None:
 def test_where_robots_fall_a_rollout_may_though_none_did() -> None:
     """Half of the time at 0 and then at 8: a rollout that is cut has seen less of the 8."""
     rows = np.repeat([0.0, 8.0], 5).astype(np.float32)[:, None]
-    checked, wanted = [[[Outcome(rows)] * 24]], judge("point(8)")
+    checked, wanted = [[[Achieved(rows)] * 24]], judge("point(8)")
     certain, falling = (expectation(wanted, checked, 20, falls=falls) for falls in (False, True))
     assert certain.low == pytest.approx(certain.high)
     assert falling.score == certain.score
     assert falling.high > certain.high + 0.05
-    assert expectation(wanted, [[[Outcome(rows[:4])] * 24]], 20, falls=True).high == pytest.approx(
+    assert expectation(wanted, [[[Achieved(rows[:4])] * 24]], 20, falls=True).high == pytest.approx(
         8.0
     )  # all of them fall
 

@@ -14,7 +14,7 @@ from untrained import untrained
 import himatch as hm
 from himatch.rehearsal import hunt as hunting
 from himatch.rehearsal import search as searching
-from himatch.rehearsal.arena import Arena, Judge, Outcome, Played, Steps
+from himatch.rehearsal.arena import Achieved, Arena, Judge, Played, Steps
 from himatch.rehearsal.repertoire import Repertoire, library
 from himatch.rehearsal.search import search
 from himatch.rollout.programs import REMAINING, TARGET, Program, ProgramPart
@@ -53,9 +53,9 @@ class Biased(Arena):
             for own, bound in zip(programs, bounded, strict=True)
         ]
 
-    def rolled(self, program: Program, bounded: bool = False) -> Outcome:
+    def rolled(self, program: Program, bounded: bool = False) -> Achieved:
         within = sum(part.steps for part in program if part.entry.startswith("shuffled(normal"))
-        return Outcome(self.rows(program), within / sum(part.steps for part in program) if bounded else 1.0)
+        return Achieved(self.rows(program), within / sum(part.steps for part in program) if bounded else 1.0)
 
     def rows(self, program: Program) -> Any:
         rows = np.concatenate([np.full(part.steps, self.value(part.entry), np.float32) for part in program])
@@ -164,8 +164,8 @@ def test_targets_one_after_another_are_matched_in_their_order(arena: Biased) -> 
     for found, target, early in zip(search(arena, targets, repertoire_of(arena)), targets, (2.0, 5.0), strict=True):
         rolled = arena.rows(found.programs[0])
         assert abs(float(rolled[:100].mean()) - early) < 0.5
-        assert Judge(target, arena.reference).pooled([Outcome(rolled)]) < 0.4
-        assert Judge(target, arena.reference).pooled([Outcome(rolled[::-1])]) > 1.0
+        assert Judge(target, arena.reference).pooled([Achieved(rolled)]) < 0.4
+        assert Judge(target, arena.reference).pooled([Achieved(rolled[::-1])]) > 1.0
 
 
 def test_searches_for_several_targets_help_one_another(arena: Biased, monkeypatch: pytest.MonkeyPatch) -> None:

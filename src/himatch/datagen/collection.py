@@ -16,8 +16,8 @@ from himatch.data.checks import observation_columns
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.writer import check_out, write_folder
 from himatch.datagen.behaviour import Act, BehaviourPolicy
-from himatch.datagen.maker import recorded_dataset, recording_metadata, return_range
 from himatch.datagen.policies import open_policy
+from himatch.datagen.recorded import recorded_dataset, recording_metadata, return_range
 from himatch.datagen.slots import even_slots, metered, reset_seeds
 from himatch.errors import DataError, HimatchError, note
 from himatch.simulation import Behaviour, Simulator, make_simulator

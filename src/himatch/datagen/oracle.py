@@ -22,8 +22,8 @@ from himatch._runtime.files import new_folder
 from himatch._version import __version__
 from himatch.data.dataset import TrajectoryDataset
 from himatch.data.writer import check_out, write_folder
-from himatch.datagen.maker import recorded_dataset, recording_metadata
 from himatch.datagen.mazes import MazeRecipe
+from himatch.datagen.recorded import recorded_dataset, recording_metadata
 from himatch.datagen.slots import even_slots, metered, reset_seeds
 from himatch.simulation import make_simulator
 from himatch.tasks import get_task

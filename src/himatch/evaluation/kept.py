@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from himatch._runtime.files import new_folder
 from himatch._runtime.tensors import versions
@@ -17,10 +20,8 @@ from himatch.data.wording import counted
 from himatch.data.writer import check_out, write_folder
 from himatch.errors import DataError
 from himatch.runs.run import Run
+from himatch.targets import Target
 from himatch.types import Trajectory
-
-if TYPE_CHECKING:
-    from himatch.evaluation.result import MatchResult
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +38,39 @@ class KeptRollouts:
     facts: Mapping[str, Any]
 
 
-def rollout_dataset(
-    results: Sequence[MatchResult], label: str | None = None, most: int | None = None
-) -> TrajectoryDataset:
+class Rolled(Protocol):
+    """A match result, as far as its rollouts are concerned."""
+
+    @property
+    def rollouts(self) -> KeptRollouts | None:
+        """They, where they were kept."""
+
+    @property
+    def target(self) -> Target:
+        """What they were to match."""
+
+    @property
+    def conditioning(self) -> str:
+        """How the policy was conditioned on it."""
+
+    @property
+    def error(self) -> float:
+        """What the target minimises."""
+
+    @property
+    def charged(self) -> float:
+        """The same with time that was not played."""
+
+    @property
+    def played(self) -> float:
+        """The part of the target's steps that they lasted."""
+
+    @property
+    def returns(self) -> NDArray[np.float64]:
+        """Of every rollout."""
+
+
+def rollout_dataset(results: Sequence[Rolled], label: str | None = None, most: int | None = None) -> TrajectoryDataset:
     """The rollouts of some results as one dataset: target after target, and of each seed after seed.
 
     Their label is the target's name, unless another is given. Of more than ``most`` every target and seed has its part.
@@ -58,7 +89,7 @@ def rollout_dataset(
 
 
 def save_rollouts(
-    results: Sequence[MatchResult],
+    results: Sequence[Rolled],
     out: str | Path,
     *,
     overwrite: bool = False,
@@ -95,7 +126,7 @@ def save_rollouts(
     return dataset
 
 
-def _chosen(results: Sequence[MatchResult], most: int | None) -> list[tuple[int, int, int]]:
+def _chosen(results: Sequence[Rolled], most: int | None) -> list[tuple[int, int, int]]:
     """Which rollouts a dataset has, in its order: the number of the result, of the seed and of the rollout."""
     every = [
         (n, k, e)
@@ -106,7 +137,7 @@ def _chosen(results: Sequence[MatchResult], most: int | None) -> list[tuple[int,
     return sorted(sorted(every, key=lambda place: place[::-1])[:most])
 
 
-def _kept(result: MatchResult) -> KeptRollouts:
+def _kept(result: Rolled) -> KeptRollouts:
     if result.rollouts is None:
         raise DataError(
             "the rollouts of this result were not kept; those of policy.match are, those of match_all and evaluate "
@@ -115,7 +146,7 @@ def _kept(result: MatchResult) -> KeptRollouts:
     return result.rollouts
 
 
-def _scores(result: MatchResult) -> dict[str, Any]:
+def _scores(result: Rolled) -> dict[str, Any]:
     """How well a target was matched, in a few numbers."""
     return {
         "matches": result.target.matches,

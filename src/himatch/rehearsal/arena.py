@@ -28,19 +28,19 @@ SEED = 3  # of initial states; evaluations have 0, the selection of a temperatur
 AT_ONCE = 2048  # rollouts played together; more are played in turn
 
 
-class Outcome(NamedTuple):
+class Achieved(NamedTuple):
     """What a rollout achieved: the matched feature, ``(T, d)``; the share of its steps within the target's bounds."""
 
     phi: Array
     held: float = 1.0
 
 
-def phis(episodes: Sequence[Outcome]) -> list[Array]:
+def phis(episodes: Sequence[Achieved]) -> list[Array]:
     """What they achieved of the feature."""
     return [episode.phi for episode in episodes]
 
 
-Played = list[list[list[Outcome]]]
+Played = list[list[list[Achieved]]]
 """Every episode: ``played[n][k][e]`` of program n, seed k."""
 Steps = Callable[[int], None]
 """Told at every step how many rollouts make it."""
@@ -119,11 +119,11 @@ class Arena:
             for n in range(count)
         ]
 
-    def _achieved(self, trajectory: Trajectory, target: Target) -> Outcome:
+    def _achieved(self, trajectory: Trajectory, target: Target) -> Achieved:
         features = [resolve_feature(bound.feature, self.run.task) for bound in target.bounds]
         within = [bound.holds(phi(trajectory)) for bound, phi in zip(target.bounds, features, strict=True)]
         held = float(np.all(within, axis=0).mean()) if within else 1.0
-        return Outcome(self.reference.frame.feature(trajectory), held)
+        return Achieved(self.reference.frame.feature(trajectory), held)
 
 
 class Judge:
@@ -140,11 +140,11 @@ class Judge:
         self._wanted, self._grid = target.compared(frame), reference.grid
         self._stretches = stretches_of(target, frame)
 
-    def episodes(self, played: Sequence[Outcome]) -> Array64:
+    def episodes(self, played: Sequence[Achieved]) -> Array64:
         """Of every episode by itself."""
         return np.array([self.pooled([episode]) for episode in played])
 
-    def pooled(self, episodes: Sequence[Outcome]) -> float:
+    def pooled(self, episodes: Sequence[Achieved]) -> float:
         """Of some episodes together."""
         played = phis(episodes)
         lasted = np.array([self.lasted(episode) * episode.held for episode in episodes])
@@ -156,7 +156,7 @@ class Judge:
             return float(missed.mean())
         return float(charged(missed, lasted, whole_range(self._spread, in_spreads=False)).mean())
 
-    def lasted(self, episode: Outcome) -> float:
+    def lasted(self, episode: Achieved) -> float:
         """The part of the target's steps that it lasted."""
         return min(len(episode.phi) / self.steps, 1.0)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from himatch._runtime.shapes import Array64
 from himatch.errors import TargetError
-from himatch.rehearsal.arena import Arena, Judge, Outcome, phis
+from himatch.rehearsal.arena import Achieved, Arena, Judge, phis
 from himatch.rehearsal.mutations import Choices, tidied, varied
 from himatch.rehearsal.refit import Fitter
 from himatch.rehearsal.repertoire import Repertoire
@@ -41,7 +41,7 @@ class Trial:
 
     program: Program
     scores: list[float] = field(default_factory=list)
-    episodes: Sequence[Outcome] = ()
+    episodes: Sequence[Achieved] = ()
 
     @property
     def mean(self) -> float:
@@ -138,7 +138,7 @@ class Hunt:
 
     def _nearest(self, entries: Sequence[str], started: Sequence[Sequence[Array]]) -> list[Program]:
         """The entries that by themselves come nearest."""
-        scores = [float(self.judge.episodes([Outcome(rows) for rows in some]).mean()) for some in started]
+        scores = [float(self.judge.episodes([Achieved(rows) for rows in some]).mean()) for some in started]
         return [(ProgramPart(entries[i], self.judge.steps),) for i in np.argsort(scores, kind="stable")[:NEAREST]]
 
     def _fill(self, parents: Sequence[Program]) -> None:
@@ -147,7 +147,7 @@ class Hunt:
             parent = parents[int(self._rng.integers(len(parents)))]
             self.pool.append(Trial(varied(parent, self._choices, self._rng)))
 
-    def score(self, played: Sequence[Sequence[Outcome]]) -> None:
+    def score(self, played: Sequence[Sequence[Achieved]]) -> None:
         """The episodes of every candidate of this round."""
         for candidate, episodes in zip(self.pool, played, strict=True):
             candidate.scores += self.judge.episodes(episodes).tolist()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from himatch.divergences import wasserstein_bins
-from himatch.rehearsal.arena import Judge, Outcome
+from himatch.rehearsal.arena import Achieved, Judge
 from himatch.rehearsal.promise import expectation
 from himatch.rollout.expected import Expected
 from himatch.rollout.programs import Program, place_of, scheduled
@@ -46,7 +46,7 @@ class _Cast:
         self._widths = (reference.frame.bins.widths / reference.spread)[None]
         self._alike: dict[int, NDArray[np.int64]] = {}
 
-    def rollout(self, program: Program, rng: np.random.Generator) -> Outcome:
+    def rollout(self, program: Program, rng: np.random.Generator) -> Achieved:
         """One that follows a program, each part played by a stand-in; it ends where a stand-in ended."""
         rows: list[Array] = []
         clock = 0
@@ -56,7 +56,7 @@ class _Cast:
             clock += part.steps
             if len(rows[-1]) < part.steps:
                 break
-        return Outcome(np.concatenate(rows))
+        return Achieved(np.concatenate(rows))
 
     def _standing_in(self, number: int) -> NDArray[np.int64]:
         """The nearest ones by the W1 of their histograms."""

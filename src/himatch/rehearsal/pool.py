@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from himatch.errors import TargetError
-from himatch.rehearsal.arena import Arena, Judge, Outcome, Played, phis
+from himatch.rehearsal.arena import Achieved, Arena, Judge, Played, phis
 from himatch.rehearsal.promise import expectation
 from himatch.rehearsal.repertoire import Repertoire
 from himatch.rollout.conditioners import objection
@@ -125,7 +125,7 @@ def _play(
     episodes: int,
     start: int,
     step: Callable[[int], None],
-) -> list[list[list[list[Outcome]]]]:
+) -> list[list[list[list[Achieved]]]]:
     """Roll out every program of every target and seed so many times: ``[n][k][program][episode]``."""
     programs, of = [], []
     for own, target in zip(shares, targets, strict=True):
@@ -142,7 +142,7 @@ def _play(
     return found
 
 
-def _dealt(shares: Shares, played: Sequence[Sequence[Outcome]], episodes: int) -> list[Outcome]:
+def _dealt(shares: Shares, played: Sequence[Sequence[Achieved]], episodes: int) -> list[Achieved]:
     """As many episodes of each program as it has its part of."""
     numbers = shares.dealt(episodes)
     return [played[number][numbers[:n].count(number)] for n, number in enumerate(numbers)]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
-from himatch.rehearsal.arena import Judge, Outcome, phis
+from himatch.rehearsal.arena import Achieved, Judge, phis
 from himatch.rollout.expected import Expected
 from himatch.targets.distribution import apportion
 
@@ -20,7 +20,7 @@ DRAWS, FEW_DRAWS = 200, 40  # of one feature, and of several, whose transport ta
 SEED = 0
 
 
-Checked = Sequence[Sequence[Sequence[Outcome]]]
+Checked = Sequence[Sequence[Sequence[Achieved]]]
 """Episodes ``[k][j]`` of every program j of seed k; most seeds have one program."""
 
 
@@ -43,7 +43,7 @@ def expectation(
         counts = [apportion(own, episodes).tolist() for own in parts]
     checked, several = len(played[0][0]), played[0][0][0].phi.shape[1] > 1
 
-    def drawn(k: int) -> list[Outcome]:
+    def drawn(k: int) -> list[Achieved]:
         draw = partial(_drawn_falling, judge.steps) if falls else _drawn
         return [one for own, count in zip(played[k], counts[k], strict=True) for one in draw(own, count, rng)]
 
@@ -83,11 +83,11 @@ def expectation(
     return replace(found, nearest=nearest.name, nearest_score=score) if score < NEARER * found.low else found
 
 
-def _drawn(own: Sequence[Outcome], count: int, rng: np.random.Generator) -> list[Outcome]:
+def _drawn(own: Sequence[Achieved], count: int, rng: np.random.Generator) -> list[Achieved]:
     return [own[i] for i in rng.integers(len(own), size=count)]
 
 
-def _drawn_falling(steps: int, own: Sequence[Outcome], count: int, rng: np.random.Generator) -> list[Outcome]:
+def _drawn_falling(steps: int, own: Sequence[Achieved], count: int, rng: np.random.Generator) -> list[Achieved]:
     """The same where any episode may end early, at Jeffreys' rate; where none did, a whole one is cut somewhere."""
     whole, ended = ([one for one in own if (len(one.phi) >= steps) is lasted] for lasted in (True, False))
     if not whole:

@@ -9,7 +9,7 @@ import pytest
 from untrained import untrained
 
 import himatch as hm
-from himatch.evaluation.reaching import goals_reached
+from himatch.evaluation.goals import goals_reached
 from himatch.rollout import Conditioning
 
 
