@@ -115,6 +115,8 @@ def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path
     for result in results:
         assert result.suite == name
         assert result.provenance["data"]["hash"]
+        assert len(result.provenance["source"]) == 40
+        assert result.provenance.get("device") != "cpu"  # which says nothing of the machine
         for target in result.targets:
             assert sum(_flat(target.histograms["target"])) == pytest.approx(1.0, abs=1e-3)
             assert bool(target.returns) == (not SUITES[name].mixes_rewards)

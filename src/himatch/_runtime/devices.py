@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
@@ -25,6 +27,23 @@ def find_device(name: str | torch.device | None = None) -> torch.device:
         if int(found[2] or 0) >= count:
             raise HimatchError(f"there is no {name} here; the CUDA GPUs are numbered 0 to {count - 1}")
     return torch.device(name)
+
+
+def device_name(device: torch.device) -> str:
+    """What computes there, in words: which GPU, or which processor and how many cores of it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{_processor()}, {torch.get_num_threads()} {'core' if torch.get_num_threads() == 1 else 'cores'}"
+
+
+def _processor() -> str:
+    """Its name where the system tells it, as Linux does in a file; else its architecture."""
+    try:
+        told = Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        told = ""
+    found = re.search(r"^model name\s*:\s*(\S.*?)\s*$", told, re.MULTILINE)
+    return found[1] if found else platform.processor() or platform.machine()
 
 
 @contextmanager

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
+from himatch._runtime.devices import device_name
+from himatch._runtime.source import source_tree
 from himatch._runtime.tensors import versions
 from himatch.data import Split, TrajectoryDataset
 from himatch.data.minari import find_folder
@@ -71,7 +72,7 @@ def measure(
         "training": {**policy.description["train"], **policy.description["model"], **facts},
         "method": policy.description["method"],
         "rollout_seconds": round(elapsed, 2),
-        "device": torch.cuda.get_device_name(policy.device) if policy.device.type == "cuda" else "cpu",
+        "device": device_name(policy.device),
         "trained_with": policy.description["versions"],
     }
     return [
@@ -155,7 +156,8 @@ def histograms(bins: Bins, target: np.ndarray, rollouts: np.ndarray | None = Non
 
 
 def _provenance(dataset: TrajectoryDataset) -> dict[str, Any]:
-    return {"data": _named(dataset), "versions": versions(), "date": datetime.date.today().isoformat()}
+    date = datetime.date.today().isoformat()
+    return {"data": _named(dataset), "source": source_tree(), "versions": versions(), "date": date}
 
 
 def _named(dataset: TrajectoryDataset) -> dict[str, Any]:

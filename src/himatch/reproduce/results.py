@@ -108,8 +108,8 @@ class JobResult:
     provenance: dict[str, Any]
     """Data (name, hash, episodes, steps, where from), those of targets that come from elsewhere, the seed of targets
     that are drawn, at which state rollouts' features were read if not at the step's own, every setting of the method
-    and of its training, versions, dates, seconds of training and of rollouts, and of rehearsed conditioning what its
-    search took and promised."""
+    and of its training, the source (git's name of the tree ``src``), versions, dates, the machine, seconds of training
+    and of rollouts, and of rehearsed conditioning what its search took and promised."""
     policy: PolicyName | None = None
     """Whose policy it is; results from before it was recorded have none, and those of the suite ``data``."""
 
