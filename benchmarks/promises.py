@@ -7,6 +7,10 @@ A promise is a W1 with a 90 % interval and the time played. What counts is how o
 interval, and how wide that is; how near the programs come to their targets does not, so that a short search will do.
 Targets are those of the suite `unseen` (`--each` of every kind). What is done is kept, and the same command goes on.
 `planned` is promised by logged episodes alone, without a simulator, and then played in one.
+
+    python benchmarks/promises.py --results results/rehearsed/scores
+
+says the same of what a benchmark with rehearsed conditioning has promised and found.
 """
 
 from __future__ import annotations
@@ -71,6 +75,20 @@ def measure(
     show(name, rows)
 
 
+def show_results(folder: Path) -> None:
+    """Promises of a benchmark, suite by suite: of several seeds, pooled each by itself."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(folder.glob("*-rehearsed*.json")):
+        result = json.loads(path.read_text())
+        promised = result["provenance"]["rehearsal"]["targets"]
+        for target, before in zip(result["targets"], promised, strict=True):
+            achieved = {"w1": float(np.mean(target["exact"])), "played": float(np.mean(target["played"]))}
+            row = {"kind": result["task"], "promised": before, "achieved": achieved}
+            rows.setdefault(result["suite"], []).append(row)
+    for suite, of_suite in rows.items():
+        show(suite, of_suite)
+
+
 def show(name: str, rows: list[dict[str, Any]]) -> None:
     low, high, w1 = (
         np.array([row[side][key] for row in rows])
@@ -90,7 +108,8 @@ def show(name: str, rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="+")
+    parser.add_argument("runs", nargs="*")
+    parser.add_argument("--results", type=Path)
     parser.add_argument("--each", type=int, default=50)
     parser.add_argument("--seed", type=int, default=101, help="of the targets; the suite `unseen` reports on 100")
     parser.add_argument("--episodes", type=int, default=20)
@@ -100,6 +119,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/promises"))
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    if given.results is not None:
+        show_results(given.results)
     for name in given.runs:
         measure(
             name, given.each, given.seed, given.episodes, given.seconds, given.conditioning, given.device, given.out

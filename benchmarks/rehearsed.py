@@ -4,7 +4,7 @@
 
 Targets are those that the suite `unseen` draws from the seed over the range of the training data. A target is rehearsed
 on initial states of its own; all conditionings are scored on others. `expected` counts the results that lie in the
-interval that was promised before. Files in `benchmarks/unseen` are of an earlier way to draw, without orders in time.
+interval that was promised before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import numpy as np
 import himatch as hm
 from himatch._runtime.tensors import versions
 from himatch.reproduce.unseen import drawn
-from himatch.rollout import CONDITIONINGS
+
+CONDITIONINGS = ("nominal", "remaining", "planned", "rehearsed")
 
 
 def measure(name: str, each: int, seed: int, episodes: int, seconds: float | None, device: str) -> dict[str, object]:

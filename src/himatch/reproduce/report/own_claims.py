@@ -14,6 +14,8 @@ FAST = replace(CDT, budget="fast")
 LONGER = replace(FAST, steps=10 * EARLIER_STEPS["fast"])
 PAPER, PAPER_DT = replace(CDT, budget="paper"), replace(DT, budget="paper")
 HIMATCH = tuple(replace(row, policy="himatch") for row in (CDT, DT, BC, META_BC))
+OWN_CDT = HIMATCH[0]
+OWN_PLANNED, REHEARSED = (replace(OWN_CDT, conditioning=name) for name in ("planned", "rehearsed"))
 GAUSSIAN = tuple(replace(row, policy="gaussian") for row in (CDT, DT, BC, META_BC))
 
 OWN: tuple[Judged, ...] = (
@@ -29,6 +31,15 @@ OWN: tuple[Judged, ...] = (
     Claim("zvel, vertical velocity: planned conditioning beats nominal (CDT)", "zvel_match_main", PLANNED, (CDT,)),
     Claim("shift, x-velocity: planned conditioning beats nominal (CDT)", "shift_xvel_match", PLANNED, (CDT,)),
     Claim("shift, reward: planned conditioning beats nominal (CDT)", "shift_reward_match_full", PLANNED, (CDT,)),
+    *(
+        Claim(f"{name}: rehearsed conditioning beats planned (CDT, himatch's policy)", table, REHEARSED, (OWN_PLANNED,))
+        for name, table in (
+            ("synthetic, listed order", "synthesized_smm"),
+            ("shift, x-velocity", "shift_xvel_match"),
+            ("zvel, vertical velocity", "zvel_match_main"),
+            ("unseen, x-velocity", "unseen"),
+        )
+    ),
     TimeClaim("xvel: the fast preset trains CDT in at most 60 s a model", "xvel_match_main", FAST, 60.0),
     Claim(
         "halfcheetah xvel: with the paper budget CDT beats DT",
