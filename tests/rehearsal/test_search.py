@@ -188,3 +188,24 @@ def test_a_target_out_of_reach_is_answered_with_one_that_is_not(arena: Biased) -
     near = search(arena, [arena.run.target(far.nearest)], repertoire_of(arena))[0].expected
     assert near.score < 0.2
     assert near.nearest is None
+
+
+def test_the_time_it_takes_to_begin_is_not_that_of_a_round(arena: Biased, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, of = [0.0], searching.Logged.of
+
+    def slowly(arena: Arena, judge: Judge) -> Any:
+        clock[0] += 100.0
+        return of(arena, judge)
+
+    def quickly(self: Biased, *given: Any) -> Played:
+        clock[0] += 1.0
+        return Biased.play(self, *given)
+
+    class Timed(Biased):
+        play = quickly
+
+    timed = Timed(arena.run, arena.agent)
+    monkeypatch.setattr(searching.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(searching.Logged, "of", slowly)
+    target = arena.run.target("0.5*normal(3,0.1)+0.5*normal(5,0.1)")
+    assert search(timed, [target], repertoire_of(arena), seconds=130.0)[0].rounds > 1

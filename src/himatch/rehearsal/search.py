@@ -67,6 +67,7 @@ def search(
         plans = Logged.of(arena, judge)
         own = [starts[n][k] if starts else () for k in range(len(arena.agent.seeds))]
         hunts.append([Hunt(arena, judge, plans, repertoire, k, each, more) for k, more in enumerate(own)])
+    set_up = time.perf_counter() - began
     # What the comparison at the end and the check take, in rounds.
     last = (max(len(row[0].finalists) for row in hunts) * FINAL_EPISODES + CHECKED) / (each * EPISODES)
     horizon = max(judge.steps for judge in judges)
@@ -85,7 +86,7 @@ def search(
             exchange([row[k] for row in hunts])
         rounds, done = turn + 1, (turn + 1) * horizon
         spent = time.perf_counter() - began
-        late = seconds is not None and spent * (1.0 + (1.0 + last) / rounds) > seconds
+        late = seconds is not None and spent + (spent - set_up) / rounds * (1.0 + last) > seconds
         open_ = [row for row in open_ if not all(hunt.settled for hunt in row)]
         if late or not open_:
             break
