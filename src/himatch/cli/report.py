@@ -55,7 +55,7 @@ def _show(findings: Sequence[Finding]) -> None:
     table = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 1, 0), width=min(console.width, 120))
     for name, width in (("claim", None), ("ours", 20), ("against", 20), ("verdict", 18)):  # 20: a mean and its interval
         table.add_column(name, width=width, ratio=None if width else 1)
-    colors = {"holds": "green", "holds within noise": "yellow", "does not hold": "red"}
+    colors = {"holds": "green", "too close to call": "yellow", "does not hold": "red"}
     for finding in findings:
         if finding.verdict != "not run":
             sides = [f"{side.figure}\n{side.name}" for side in (finding.ours, finding.other) if side is not None]

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import base64
-from html import escape
 from pathlib import Path
+from typing import Any
 
 from himatch._runtime.files import new_file
 from himatch.evaluation.pictures import step_histograms
 from himatch.evaluation.result import MatchResult
 from himatch.policy import Policy
 from himatch.quickstart.findings import Findings
-from himatch.reproduce.report.document import block, document, figure
 from himatch.reproduce.report.figures.histograms import short_name
 from himatch.viz.histogram_grid import HistogramPanel, RolloutLine, histogram_grid
 from himatch.viz.losses import LossCurve, loss_figure
+from himatch.viz.pages import Pages
 from himatch.viz.picture import Picture, picture
 from himatch.viz.style import BinShares
-
-LEDE = """The targets are four distributions of a cheetah&rsquo;s x-velocity: those of two held-out episodes, and two
-that no episode shows. The <b>BC</b> was trained on the same episodes without conditioning; the <b>CDT</b> (Categorical
-Decision Transformer) is conditioned at every step on the distribution of the rest of the episode; the pretrained one
-comes with himatch. The numbers are Wasserstein distances in m/s between target and rollouts."""
-
-LEGEND = """<p class="caption">W₁ to the target; the best of a row is shaded. <em>Episode mixture</em>: the nearest
-mixture of whole training episodes, what time-sharing behaviours can reach. <em>Planned</em>: conditioned on that
-mixture part by part instead of the target itself, which helps where the target lies between behaviours.</p>
-"""
 
 FILMED = "The pretrained CDT, planned, under the two-mode target: beginning, middle and end, in real time."
 
@@ -39,35 +29,30 @@ himatch benchmark xvel synthetic --budget smoke --out bench                # the
 
 def write_page(findings: Findings, film: Path | str, path: Path) -> Path:
     """Write the page, and beside it the picture of the distributions; ``film`` may say why there is none."""
-    panels, curves = _panels(findings), _curves(findings)
-    sections = [("table", "How close they come", _table(findings)), ("distributions", "What they do", figure(panels))]
-    sections.append(("film", "The cheetah", _film(film)))
-    sections.append(("learning", "How they learned", figure(curves)))
-    sections.append(("next", "What to try next", f"<pre>{escape(NEXT)}</pre>\n"))
-    sections.append(("provenance", "Where the numbers come from", _provenance(findings)))
-    body = "".join(block(*section) for section in sections)
-    links = [(key, title) for key, title, _ in sections]
+    panels = _panels(findings)
+    facts = {
+        "title": "himatch: the quickstart",
+        "findings": findings,
+        "rows": [_row(findings, i) for i in range(len(findings.targets))],
+        "panels": panels,
+        "film": "" if isinstance(film, str) else base64.b64encode(film.read_bytes()).decode(),
+        "no_film": film if isinstance(film, str) else "",
+        "filmed": FILMED,
+        "curves": _curves(findings),
+        "next": NEXT,
+        "provenance": _provenance(findings),
+    }
     with new_file(path.with_suffix(".png")) as partial:
         partial.write_bytes(panels.png)
     with new_file(path) as partial:
-        partial.write_text(document("himatch: the quickstart", LEDE, links, body), encoding="utf-8")
+        partial.write_text(Pages("himatch.quickstart").page("quickstart.html", facts), encoding="utf-8")
     return path
 
 
-def _table(findings: Findings) -> str:
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("episode mixture", *findings.results))
-    rows = []
-    for i, name in enumerate(findings.targets):
-        scores = [results[i].w1 for results in findings.results.values()]
-        marks = ['<td class="best">' if w1 == min(scores) else "<td>" for w1 in scores]
-        cells = "".join(f"{mark}{w1:.3f}</td>" for mark, w1 in zip(marks, scores, strict=True))
-        rows.append(f'<tr><th scope="row">{escape(name)}</th><td>{findings.mixture(i):.3f}</td>{cells}</tr>')
-    means = "".join(f"<td>{findings.held_out_mean(name):.3f}</td>" for name in findings.results)
-    rows.append(f'<tr><th scope="row">mean, held-out</th><td></td>{means}</tr>')
-    lasted = "".join(f"<td>{findings.played(name):.0%}</td>" for name in findings.results)
-    rows.append(f'<tr><th scope="row">time played</th><td></td>{lasted}</tr>')
-    head = f"<thead><tr><th></th>{heads}</tr></thead>"
-    return f'{LEGEND}<div class="scroll"><table>{head}<tbody>{"".join(rows)}</tbody></table></div>\n'
+def _row(findings: Findings, i: int) -> tuple[str, str, list[tuple[str, bool]]]:
+    """A target: its name, the episode mixture's W1, and that of every policy, with whether it is the lowest."""
+    scores = [results[i].w1 for results in findings.results.values()]
+    return findings.targets[i], f"{findings.mixture(i):.3f}", [(f"{w1:.3f}", w1 == min(scores)) for w1 in scores]
 
 
 def _panels(findings: Findings) -> Picture:
@@ -102,24 +87,11 @@ def _metrics(policy: Policy) -> list[dict[str, float]]:
     return policy.run.folder.metrics(policy.seeds[0])
 
 
-def _film(film: Path | str) -> str:
-    if isinstance(film, str):
-        return f'<p class="caption">There is no film: {escape(film)}</p>\n'
-    data = base64.b64encode(film.read_bytes()).decode()
-    image = f'<img src="data:image/webp;base64,{data}" alt="{FILMED}">'
-    return f"<figure>{image}<figcaption>{FILMED}</figcaption></figure>\n"
-
-
-def _provenance(findings: Findings) -> str:
-    items = []
-    for entry in findings.entries:
-        if entry.conditioning == "nominal":
-            data, made = entry.policy.description["data"], entry.policy.description["versions"]
-            known = ", ".join(f"{name} {version}" for name, version in made.items())
-            items.append(
-                f"<li>{escape(entry.name)}: {data['episodes']:,} episodes of {escape(str(data['source']))}, sha256 "
-                f"<code>{data['hash'][:16]}</code>, seed {entry.policy.seeds[0]}, {escape(known)}</li>"
-            )
-    result = next(iter(findings.results.values()))[0]
-    count = result.returns.size
-    return f'<p class="caption">{count} rollouts for each target.</p>\n<ul class="plain">{"".join(items)}</ul>\n'
+def _provenance(findings: Findings) -> list[dict[str, Any]]:
+    """What each policy was trained on, and with what."""
+    return [
+        {"name": entry.name, "data": entry.policy.description["data"], "seed": entry.policy.seeds[0]}
+        | {"versions": ", ".join(f"{name} {of}" for name, of in entry.policy.description["versions"].items())}
+        for entry in findings.entries
+        if entry.conditioning == "nominal"
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from himatch.reproduce.report.claimed import budget_of
 from himatch.reproduce.report.findings import Finding, Judged
@@ -11,20 +12,21 @@ from himatch.reproduce.report.paper_claims import NOT_JUDGED, PAPERS
 from himatch.reproduce.report.table import ResultTable
 
 READING = (
-    "Claims compare mean W₁ (lower is better), averaged over tasks: the numbers of the tables below, with 95 % "
-    "bootstrap intervals over seeds. What decides is the difference of two rows target by target, with a 95 % "
-    "interval for which the same targets are resampled in both rows (shifted ones by episode, those of cheetah-vel "
-    "within each velocity), and the seeds of each by themselves. A claim holds where the order is right and that "
-    "interval leaves out zero, and within noise where it does not; between numbers that share no targets, the paper's"
-    " figures and the episode mixture among them, where intervals overlap. Against several rows, one that was run "
-    "whole and is not higher is enough for a claim not to hold. Two rows are level where their difference, and its "
-    "interval, is smaller than the part named of the other's mean. A trend in m is the largest code less the "
-    "smallest; it is clear where all sizes are in order and the interval leaves out zero. Rollouts follow a shift "
-    "where the slope of their mean on it is 1; only targets count of which at most 1 % lies outside the training "
-    "range. Returns are in points of D4RL's score. Nothing is said about other data. A claim that names no budget is "
-    "about fast, where that was run, and one that names no policy about the paper's: its head and loss, all else of "
-    "the budget. Codes are himatch's look-ahead ones; the paper's see other states (docs/deviations.md). Sentences of "
-    f"the paper on which no verdict is given: {'; '.join(f'“{said}” ({why})' for said, why in NOT_JUDGED.items())}."
+    "Claims compare mean W₁ (lower is better), averaged over tasks: the numbers of the tables, with 95 % bootstrap "
+    "intervals over seeds. What decides is the difference of two rows target by target, with a 95 % interval for which "
+    "the same targets are resampled in both rows (shifted ones by episode, those of cheetah-vel within each velocity), "
+    "and the seeds of each by themselves. A claim holds where the order is right and that interval leaves out zero, "
+    "does not hold where the order is wrong and it does, and is too close to call where zero is in it; between numbers "
+    "that share no targets, the paper's figures and the episode mixture among them, where intervals overlap. Against "
+    "several rows, one that was run whole and is not higher is enough to decide. Two rows are level where their "
+    "difference, and its interval, is smaller than the part named of the other's mean. A trend in m is the largest "
+    "code less the smallest; it is clear where all sizes are in order and the interval leaves out zero. Rollouts "
+    "follow a shift where the slope of their mean on it is 1; only targets count of which at most 1 % lies outside the "
+    "training range. Returns are in points of D4RL's score. Nothing is said about other data. A claim that names no "
+    "budget is about fast, where that was run, and one that names no policy about the paper's: its head and loss, all "
+    "else of the budget. Codes are himatch's look-ahead ones; the paper's see other states (docs/deviations.md). "
+    "Sentences of the paper on which no verdict is given: "
+    f"{'; '.join(f'“{said}” ({why})' for said, why in NOT_JUDGED.items())}."
 )
 
 CLAIMS: tuple[Judged, ...] = (*PAPERS, *OWN)
@@ -33,4 +35,4 @@ CLAIMS: tuple[Judged, ...] = (*PAPERS, *OWN)
 def judge_claims(tables: Sequence[ResultTable]) -> list[Finding]:
     """Every claim with its verdict."""
     by_label, budget = {table.label: table for table in tables}, budget_of(tables)
-    return [claim.judge(by_label, budget) for claim in CLAIMS]
+    return [replace(claim.judge(by_label, budget), table=claim.table) for claim in CLAIMS]

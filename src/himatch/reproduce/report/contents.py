@@ -10,6 +10,7 @@ from himatch.reproduce.report.costs import Costs, costs_of
 from himatch.reproduce.report.figures import Picture, draw, draw_datasets
 from himatch.reproduce.report.findings import Finding
 from himatch.reproduce.report.orderings import Orderings, judge_orderings
+from himatch.reproduce.report.overview import overview_pictures
 from himatch.reproduce.report.rows import policy_of
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.tables import build_tables
@@ -31,8 +32,15 @@ class Contents:
     tables: Sequence[ResultTable]
     pictures: Mapping[str, Sequence[Picture]]
     """By the label of their table; those of the suite ``data`` under ``dataset``."""
+    overview: Sequence[Picture]
+    """Of the first screen."""
     failures: Mapping[str, str]
     costs: Costs
+
+    @property
+    def every_picture(self) -> list[Picture]:
+        """Wherever it is shown."""
+        return [*self.overview, *(picture for some in self.pictures.values() for picture in some)]
 
     @property
     def not_run(self) -> list[tuple[Suite, TableLayout]]:
@@ -52,4 +60,5 @@ def gather(results: Sequence[JobResult], failures: Mapping[str, str], title: str
     tables = build_tables(ordered)
     pictures = {table.label: draw(table) for table in tables} | {"dataset": draw_datasets(ordered)}
     findings, orderings = judge_claims(tables), judge_orderings(tables)
-    return Contents(title, ordered, findings, orderings, tables, pictures, failures, costs_of(ordered))
+    overview = overview_pictures(tables)
+    return Contents(title, ordered, findings, orderings, tables, pictures, overview, failures, costs_of(ordered))

@@ -11,7 +11,8 @@ from himatch.divergences import Difference, Summary, leave_one_out, paired_diffe
 from himatch.reproduce.report.captions import data_hash
 from himatch.reproduce.results import JobResult, TargetScore
 
-Verdict = Literal["holds", "holds within noise", "does not hold", "not run", "information"]
+Verdict = Literal["holds", "too close to call", "does not hold", "not run", "information"]
+AS_CLAIMED, OTHER_WAY = "the means are as claimed", "the means are the other way round"
 Parts = Sequence[tuple[str, str]]
 """Tasks and groups that a column averages."""
 Scorer = Callable[[str, TargetScore], Sequence[float]]
@@ -113,13 +114,16 @@ def _targets(job: JobResult) -> tuple[str, list[tuple[str, float | None, str | N
 
 
 def decide(difference: Difference, *, at_most: bool = False) -> tuple[Verdict, str]:
-    """Whether what should lie below does (or is level, with ``at_most``), by more than noise; and a remark."""
+    """Whether what should lie below does (or is level, with ``at_most``), and a remark.
+
+    An interval with zero in it decides neither way.
+    """
     below = difference.mean <= 0 if at_most else difference.mean < 0
     if difference.low is None or difference.high is None:
-        return ("holds within noise" if below else "does not hold"), "one seed: noise unknown"
-    if below:
-        return ("holds" if difference.high < 0 else "holds within noise"), ""
-    return "does not hold", "" if difference.low > 0 else "within noise"
+        return "too close to call", f"{AS_CLAIMED if below else OTHER_WAY}; one seed: noise unknown"
+    if difference.low <= 0 <= difference.high:
+        return "too close to call", AS_CLAIMED if below else OTHER_WAY
+    return ("holds" if below else "does not hold"), ""
 
 
 def decide_level(difference: Difference, margin: float) -> tuple[Verdict, str]:

@@ -36,6 +36,8 @@ class Finding:
     """Who claims it."""
     robustness: Robustness | None = None
     """How much of it is one target's doing; claims that compare no averages over targets have none."""
+    table: str = ""
+    """The label of the table that it is about, where a report judged it."""
 
     def __str__(self) -> str:
         return f"{self.verdict} ({self.remark})" if self.remark else self.verdict
@@ -52,14 +54,18 @@ class Judged(Protocol):
     def source(self) -> Source:
         """Who claims it."""
 
+    @property
+    def table(self) -> str:
+        """The label of the table that it is about."""
+
     def judge(self, tables: Mapping[str, ResultTable], budget: str) -> Finding:
         """The verdict on some tables."""
 
 
 def counted(findings: Iterable[Finding]) -> str:
-    """``5 hold, 2 hold within noise, 3 do not hold, 4 not run``."""
+    """``5 hold, 2 are too close to call, 3 do not hold, 4 not run``."""
     counts = Counter(finding.verdict for finding in findings)
-    words: Mapping[Verdict, str] = {"holds": "hold", "holds within noise": "hold within noise"}
+    words: Mapping[Verdict, str] = {"holds": "hold", "too close to call": "are too close to call"}
     words = {**words, "does not hold": "do not hold", "not run": "not run"}
     return ", ".join(f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict])
 

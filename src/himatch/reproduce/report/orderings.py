@@ -45,7 +45,7 @@ class Orderings:
     @property
     def score(self) -> str:
         """``3 of 4``: how many of those that were run hold."""
-        held, ran = len(self.named("holds", "holds within noise")), len(self.pairs) - len(self.named("not run"))
+        held, ran = len(self.named("holds")), len(self.pairs) - len(self.named("not run"))
         return f"{held} of {ran}" if ran else "not run"
 
     @property
@@ -61,11 +61,10 @@ class Orderings:
         return "" if complete else f" ({' and '.join(self.table.tasks)} only)"
 
     def __str__(self) -> str:
-        noisy = ", ".join(self.named("holds within noise"))
-        failed = (pair for pair in self.pairs if pair.verdict == "does not hold")
-        wrong = ", ".join(f"{pair.name} ({pair.remark})" if pair.remark else pair.name for pair in failed)
+        close = ", ".join(self.named("too close to call"))
+        wrong = ", ".join(self.named("does not hold"))
         absent = self.absent if self.score != "not run" else ""
-        named = (("within noise", noisy), ("not", wrong), ("not run", absent))
+        named = (("too close to call", close), ("not", wrong), ("not run", absent))
         return "; ".join((self.score, *(f"{words}: {names}" for words, names in named if names)))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from himatch.divergences import Summary, summarize
 from himatch.errors import TaskError
 from himatch.reproduce.paper import PaperFigure
+from himatch.reproduce.report.best import mark_best
 from himatch.reproduce.report.captions import caption_of, data_hash, missing_note
 from himatch.reproduce.report.rows import RowKey, gather_rows, main_budget
 from himatch.reproduce.report.slopes import slopes_of
@@ -45,7 +46,7 @@ def build_table(suite: Suite, layout: TableLayout, results: Sequence[JobResult])
     methods = [_method_row(*row, columns, layout) for row in gather_rows(chosen, layout)]
     if suite.other_feature:
         methods = [replace(row, cells=tuple(replace(c, comparable=False) for c in row.cells)) for row in methods]
-    marked = _mark_best(methods, layout)
+    marked = mark_best(methods, columns, layout)
     below = _rows_below(methods, columns, layout)
     absent = tuple(task for task in layout.tasks if task not in found)
     notes = [f"No results for {', '.join(absent)}."] if absent else []
@@ -76,6 +77,7 @@ def _averages(table: ResultTable) -> ResultTable | None:
         for row, jobs in less
         if row.method is not None
     ]
+    without = mark_best(without, list(steadily.values()), layout)
     without += _rows_below(without, list(steadily.values()), layout)
     places = [table.columns.index(column) for column in steadily]
     whole = {row.name: [row.cells[i] for i in places] for row in table.rows}
@@ -87,7 +89,7 @@ def _averages(table: ResultTable) -> ResultTable | None:
     methods, below = ([row for row in found if row.kind == kind] for kind in ("method", "reference"))
     columns = tuple(c for a, b in steadily.items() for c in (replace(a, title="all targets"), b))
     caption = f"Averages of all targets, and without those that stumble: {named}. {RULE}"
-    return ResultTable(table.suite, layout, columns, (*_mark_best(methods, layout), *below), caption)
+    return ResultTable(table.suite, layout, columns, (*methods, *below), caption)
 
 
 def _plain(cell: Cell) -> Cell:
@@ -209,21 +211,3 @@ def _elsewhere(below: ResultRow, methods: Sequence[ResultRow]) -> list[str]:
         if any(data_hash(job) != used[task] for task, job in row.jobs.items() if task in used)
     ]
     return [f"{below.name}: not of the data of {'; '.join(names)}."] if names else []
-
-
-def _mark_best(methods: Sequence[ResultRow], layout: TableLayout) -> list[ResultRow]:
-    """Mark the lowest W1 of each column, or the return nearest to the held-out episodes'; alone nothing is best."""
-    rows = [list(row.cells) for row in methods]
-    for i in range(len(rows[0])):
-        found = {j: _distance(row[i], layout) for j, row in enumerate(rows)}
-        distances = {j: distance for j, distance in found.items() if distance is not None}
-        for j, distance in distances.items():
-            if len(distances) > 1 and distance == min(distances.values()):
-                rows[j][i] = replace(rows[j][i], best=True)
-    return [replace(row, cells=tuple(cells)) for row, cells in zip(methods, rows, strict=True)]
-
-
-def _distance(cell: Cell, layout: TableLayout) -> float | None:
-    if cell.ours is None or layout.is_distance:
-        return None if cell.ours is None else cell.ours.mean
-    return None if cell.reference is None else abs(cell.ours.mean - cell.reference.mean)

@@ -40,6 +40,11 @@ class UnpairedClaim:
     other: Place
     source: Source = "himatch"
 
+    @property
+    def table(self) -> str:
+        """That of the first place."""
+        return self.ours.table
+
     def judge(self, tables: Mapping[str, ResultTable], budget: str) -> Finding:
         """The verdict on some tables."""
         places = (self.ours, self.other)

@@ -78,7 +78,7 @@ class Claim:
         less, margin = both.difference, None if self.level is None else self.level * rival.score.mean
         verdict, remark = decide(less, at_most=self.factor != 1) if margin is None else decide_level(less, margin)
         if margin is not None and verdict == "does not hold":
-            remark = "; ".join(filter(None, ("ours is lower" if less.mean < 0 else "ours is higher", remark)))
+            remark = "ours is lower" if less.mean < 0 else "ours is higher"
         steadily = steady_averages(column.parts, ours.row.jobs, rival.row.jobs)
         robust = robustness(both, lambda mean: self._is_right(mean, margin), steadily, [each for _, each in pairs])
         sides = self._sides(table, ours, rival.row.name, rival.score, played(rival.cell))

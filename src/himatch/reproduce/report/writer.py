@@ -11,7 +11,7 @@ from himatch.reproduce.report.contents import gather
 from himatch.reproduce.report.findings import Finding
 from himatch.reproduce.report.latex import latex
 from himatch.reproduce.report.markdown import markdown
-from himatch.reproduce.report.page import page
+from himatch.reproduce.report.site import FIRST, pages
 from himatch.reproduce.report.spreadsheet import cells_csv, targets_csv, without_csv
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult
@@ -31,19 +31,19 @@ class Written:
     @property
     def page(self) -> Path:
         """The file to open."""
-        return self.folder / "report.html"
+        return self.folder / FIRST
 
 
 def write_report(
     results: Sequence[JobResult], folder: str | Path, failures: Mapping[str, str] | None = None, *, title: str = TITLE
 ) -> Written:
-    """Write ``report.html``, ``report.md``, ``tables.tex``, ``tables.csv`` and other tables, and ``figures/*.png``.
+    """Write ``report.html``, the pages beside it, ``report.md``, ``tables.tex``, CSV files and ``figures/*.png``.
 
     ``failures`` are jobs that left no result, with the reason in one line.
     """
     folder, contents = Path(folder), gather(results, failures or {}, title)
     texts = {
-        "report.html": page(contents),
+        **pages(contents),
         "report.md": markdown(contents),
         "tables.tex": latex(contents.tables),
         "tables.csv": cells_csv(contents.tables),
@@ -51,7 +51,7 @@ def write_report(
         "targets.csv": targets_csv(contents.results),
     }
     files = [_write(folder / name, text.encode()) for name, text in texts.items()]
-    files += [_write(folder / "figures" / f"{p.name}.png", p.png) for some in contents.pictures.values() for p in some]
+    files += [_write(folder / "figures" / f"{p.name}.png", p.png) for p in contents.every_picture]
     return Written(folder, tuple(contents.tables), tuple(contents.findings), tuple(files))
 
 

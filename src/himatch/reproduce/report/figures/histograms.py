@@ -21,13 +21,13 @@ from himatch.reproduce.report.figures.selection import (
 from himatch.reproduce.report.table import ResultRow, ResultTable, scores_of
 from himatch.reproduce.results import TargetScore
 from himatch.reproduce.suite import TableLayout
-from himatch.viz.histogram_grid import LABELS, PANEL, HistogramPanel, RolloutLine, histogram_grid
+from himatch.viz.histogram_grid import PANEL, HistogramPanel, RolloutLine, histogram_grid
 from himatch.viz.picture import Picture, picture
 from himatch.viz.style import PAGE_INK, SERIES
 
 NUMBER = "The number is W₁, averaged over seeds."
 LINE = " The dashed line is the target's mean, all that the sum tells which DT is conditioned on."
-SMALL = (1.12, 0.82)  # inches of a panel where there are many
+SMALL = (0.98, 0.62)  # inches of a panel where there are many
 WIDTH = 24  # characters of a title
 MANY = 8  # methods beside one another
 
@@ -38,7 +38,7 @@ def match_panels(table: ResultTable) -> list[Picture]:
     for task in table.tasks:
         for target in shown_targets(methods, task):
             grid.append([_panel(target, method, task, table.layout) for method in methods])
-            name = fill(short_name(target.name), 14 if len(methods) <= MANY else 11)
+            name = short_name(target.name)
             names.append(name if len(table.tasks) == 1 else f"{task}\n{name}")
     if not grid:
         return []
@@ -49,6 +49,32 @@ def match_panels(table: ResultTable) -> list[Picture]:
         f"seeds pooled (blue). {NUMBER}{_line(methods)}{_of_many(methods, table)}"
     )
     return [picture(figure, _name(table, "histograms"), caption)]
+
+
+def match_strip(tables: Sequence[ResultTable]) -> Picture | None:
+    """One match after another: the first target of each group, under the last conditioning of the first method.
+
+    Of targets that no episode shows, where there are results of some.
+    """
+    ordered = sorted(tables, key=lambda table: table.suite.targets != "unseen")
+    table = next(
+        (t for t in ordered if t.layout.pictured and any(targets_of(shown_methods(t), k) for k in t.tasks)), None
+    )
+    if table is None:
+        return None
+    method = [row for row in shown_methods(table) if row.method == shown_methods(table)[0].method][-1]
+    grid, names, titles = [], [], list[str]()
+    for task in table.tasks:
+        first = {target.group: target for target in reversed(targets_of([method], task))}
+        titles = titles or list(first)[::-1]
+        panels = [first.get(title) for title in titles]
+        grid.append([None if target is None else _panel(target, method, task, table.layout) for target in panels])
+        names.append(task)
+    figure = histogram_grid(grid, names, [title.capitalize() for title in titles], _feature(table), panel=(1.0, 0.5))
+    caption = (
+        f"{table.layout.title}: the first target of each kind (grey) and the rollouts of {method.name} (blue). {NUMBER}"
+    )
+    return picture(figure, "overview-match", caption)
 
 
 def synthetic_panels(table: ResultTable) -> list[Picture]:
@@ -110,8 +136,7 @@ def _shifts(table: ResultTable, methods: Sequence[ResultRow], what: str, whose: 
         [f"{shift:+.0f}".replace("-", "\N{MINUS SIGN}") if shift else "0" for shift in shifts],
         _feature(table),
         legend=True,
-        panel=(1.28, 0.92),
-        labels=(LABELS[0], LABELS[1] + 0.3),
+        panel=(1.15, 0.7),
     )
     caption = "A held-out target of each group, moved by -3 to 3 bin widths (grey), and rollouts, all seeds pooled."
     return picture(figure, _name(table, what), caption + whose + _line(methods))
