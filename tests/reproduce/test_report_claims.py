@@ -14,7 +14,7 @@ from scipy.stats import bootstrap
 from himatch.divergences import Summary, summarize
 from himatch.reproduce.report import CLAIMS, build_tables, judge_claims, paper_tables
 from himatch.reproduce.report.costs import costs_of, duration
-from himatch.reproduce.report.differences import compare
+from himatch.reproduce.report.differences import AS_CLAIMED, OTHER_WAY, compare
 from himatch.reproduce.report.findings import counted, headline
 from himatch.reproduce.report.orderings import Orderings, judge_orderings
 from himatch.reproduce.report.text import TIMES
@@ -34,7 +34,7 @@ def test_one_seed_says_nothing_about_noise() -> None:
     assert (alone.mean, alone.interval, alone.is_one_seed) == (2.0, (2.0, 2.0), True)
     assert (alone.iqm, alone.low, alone.high) == (2.0, None, None)
     assert not summarize([[[1.0, 1.1], [3.0, 3.0]]]).is_one_seed
-    assert compare(alone, Summary(9.0)) == ("holds within noise", "one seed: noise unknown")
+    assert compare(alone, Summary(9.0)) == ("too close to call", f"{AS_CLAIMED}; one seed: noise unknown")
 
 
 def test_what_may_be_said_of_two_numbers() -> None:
@@ -43,15 +43,15 @@ def test_what_may_be_said_of_two_numbers() -> None:
 
     low, middle, high = score(0.8, 1.0, 1.2), score(1.1, 1.3, 1.5), score(1.6, 1.8, 2.0)
     assert compare(low, high) == ("holds", "")
-    assert compare(low, middle) == ("holds within noise", "")
-    assert compare(middle, low) == ("does not hold", "within noise")
+    assert compare(low, middle) == ("too close to call", AS_CLAIMED)
+    assert compare(middle, low) == ("too close to call", OTHER_WAY)
     assert compare(high, low) == ("does not hold", "")
-    assert compare(low, low)[0] == "does not hold"  # not below itself
-    assert compare(low, low, at_most=True)[0] == "holds within noise"
+    assert compare(low, low) == ("too close to call", OTHER_WAY)  # not below itself
+    assert compare(low, low, at_most=True) == ("too close to call", AS_CLAIMED)
     assert compare(high, low, 2.6, at_most=True)[0] == "holds"
-    assert compare(high, low, 2.0, at_most=True)[0] == "holds within noise"
+    assert compare(high, low, 2.0, at_most=True)[0] == "too close to call"
     assert compare(low, Summary(1.3))[0] == "holds"
-    assert compare(low, Summary(1.1))[0] == "holds within noise"
+    assert compare(low, Summary(1.1))[0] == "too close to call"
 
 
 def test_the_lowest_of_five() -> None:
@@ -101,7 +101,7 @@ def test_targets_count_as_noise() -> None:
         ours = made("xvel", task, "Categorical DT", [0.1, 0.101, 0.1, 0.1])
         targets = [replace(t, w1=[w + (0.1 if i % 2 else -0.1) for w in t.w1]) for i, t in enumerate(ours.targets)]
         results.append(replace(ours, targets=targets))
-    assert finding(results, XVEL).verdict == "holds within noise"
+    assert finding(results, XVEL).verdict == "too close to call"
 
 
 def test_himatchs_policy_is_claimed_for_itself() -> None:
@@ -111,7 +111,7 @@ def test_himatchs_policy_is_claimed_for_itself() -> None:
     found = finding(results, "xvel: with himatch's policy CDT has the lowest")
     assert (found.verdict, found.other and found.other.name) == ("does not hold", "DT (himatch)")
     level = finding(results, "xvel: himatch's policy beats the paper's (CDT)")
-    assert (level.verdict, level.ours and level.ours.name) == ("does not hold", "Categorical DT (himatch)")
+    assert (level.verdict, level.ours and level.ours.name) == ("too close to call", "Categorical DT (himatch)")
     only = finding(xvel(), "xvel: with himatch's policy CDT has the lowest")
     assert str(only).startswith("not run (Categorical DT (himatch), DT (himatch), ")
 
@@ -145,19 +145,19 @@ def test_one_that_is_lower_decides_though_others_are_missing() -> None:
     assert str(finding(ours, XVEL)) == "not run (Categorical DT, FOCAL missing)"
 
 
-def test_within_noise_and_not() -> None:
+def test_too_close_to_call_and_not() -> None:
     near = finding(xvel(spread=0.12, DT=0.12), XVEL)
-    assert (near.verdict, near.other and near.other.name) == ("holds within noise", "DT")
+    assert (near.verdict, near.other and near.other.name) == ("too close to call", "DT")
     beaten = finding(xvel(Meta_BC=0.05), XVEL)
     assert (str(beaten), beaten.other and beaten.other.name) == ("does not hold", "Meta-BC")
-    assert str(finding(xvel(spread=0.2, Meta_BC=0.09), XVEL)) == "does not hold (within noise)"
+    assert str(finding(xvel(spread=0.2, Meta_BC=0.09), XVEL)) == f"too close to call ({OTHER_WAY})"
 
 
 def test_a_wide_interval_counts_though_another_mean_is_nearer() -> None:
     results = [result for result in xvel() if result.method != named("FOCAL")]
     results += [made("xvel", task, "FOCAL", [0.0, 0.0, 0.0, 1.2]) for task in TASKS]
     found = finding(results, XVEL)
-    assert (found.verdict, found.other and found.other.name) == ("holds within noise", "FOCAL")
+    assert (found.verdict, found.other and found.other.name) == ("too close to call", "FOCAL")
 
 
 def test_not_run() -> None:
@@ -185,10 +185,10 @@ def test_interquartile_means_that_disagree_are_said() -> None:
             targets = [replace(t, w1=[9.0] * 4) if t.name == "medium 1" else t for t in result.targets]
             results[i] = replace(result, targets=targets)
     found = finding(results, XVEL)
-    assert found.verdict == "does not hold"
+    assert found.verdict == "too close to call"
     assert "interquartile means the other way round: 0.101 [" in found.remark
     alone = [replace(r, seeds=[0], targets=[replace(t, w1=t.w1[:1]) for t in r.targets]) for r in results]
-    assert finding(alone, XVEL).remark == "one seed: noise unknown"  # nor are interquartile means known to be apart
+    assert finding(alone, XVEL).remark == f"{OTHER_WAY}; one seed: noise unknown"  # nor are interquartile means apart
 
 
 def test_the_papers_figure_is_the_printed_one() -> None:
@@ -280,7 +280,7 @@ def test_the_papers_orderings() -> None:
     found = orderings([r for r in xvel(TASKS[:1], spread=0.12, DT=0.12) if r.method != named("BC (no-context)")])[
         "xvel_match_main"
     ]
-    assert str(found) == "3 of 3; within noise: DT; not run: BC (no-context)"
+    assert str(found) == "2 of 3; too close to call: DT; not run: BC (no-context)"
     assert found.only == " (halfcheetah only)"
     assert str(orderings(xvel()[:2])["xvel_match_main"]) == "not run"
 

@@ -20,6 +20,7 @@ from himatch.reproduce.report.contents import gather
 from himatch.reproduce.report.figures import distances
 from himatch.reproduce.report.latex import escape, latex
 from himatch.reproduce.report.markdown import markdown
+from himatch.reproduce.report.site import grid_of
 from himatch.reproduce.report.spreadsheet import targets_csv
 from himatch.reproduce.results import JobResult, write_result
 
@@ -37,8 +38,8 @@ def written(results: list[JobResult], tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="module")
-def page(written: Written) -> str:
-    return written.page.read_text()
+def pages(written: Written) -> dict[str, str]:
+    return {path.name: path.read_text() for path in written.files if path.suffix == ".html"}
 
 
 class Reader(HTMLParser):
@@ -74,60 +75,83 @@ class Reader(HTMLParser):
                 self.links.append(value or "")
 
 
-def test_the_page_stands_alone(page: str) -> None:
-    reader = Reader()
-    reader.feed(page)
-    reader.close()
-    assert reader.open == []
-    assert {"script", "link", "iframe"}.isdisjoint(reader.tags)
-    assert all(value.startswith(("data:", "#")) for value in reader.fetched)
-    assert "http" not in page.replace("https", "http").partition("<style>")[2].partition("</style>")[0]
-    assert not re.search(r"url\((?!#)|@import|https?://", page)
+def test_every_page_stands_alone(pages: dict[str, str]) -> None:
+    for page in pages.values():
+        reader = Reader()
+        reader.feed(page)
+        reader.close()
+        assert reader.open == []
+        assert {"script", "link", "iframe"}.isdisjoint(reader.tags)
+        assert all(value.startswith(("data:", "#")) for value in reader.fetched)
+        assert not re.search(r"url\((?!#)|@import|https?://", page)
+        assert "prefers-color-scheme: dark" in page
 
 
-def test_links_and_references_of_the_page_lead_somewhere(page: str) -> None:
-    reader = Reader()
-    reader.feed(page)
-    assert len(reader.ids) == len(set(reader.ids))
-    used = [value for value in (*reader.links, *reader.fetched) if value.startswith("#")]
-    used += [f"#{name}" for name in re.findall(r"url\(#([^)]+)\)", page)]
-    assert used
-    assert {value[1:] for value in used} <= set(reader.ids)
+def test_links_and_references_lead_somewhere(pages: dict[str, str]) -> None:
+    readers = {name: Reader() for name in pages}
+    for name, page in pages.items():
+        readers[name].feed(page)
+        assert len(readers[name].ids) == len(set(readers[name].ids))
+    used = 0
+    for name, page in pages.items():
+        inside = [value for value in (*readers[name].links, *readers[name].fetched) if not value.startswith("data:")]
+        inside += [f"#{key}" for key in re.findall(r"url\(#([^)]+)\)", page)]
+        for value in inside:
+            file, _, key = value.partition("#")
+            assert not key or key in readers[file or name].ids, value
+            assert file in ("", *pages), value
+            used += 1
+    assert used > len(pages) ** 2  # every page names all others
 
 
-def test_the_page_shows_every_table_and_picture(page: str, written: Written) -> None:
+def test_the_pages_show_every_table_and_picture(pages: dict[str, str], written: Written) -> None:
     for table in written.tables:
-        assert f'<section id="{table.label}">' in page
+        assert f'<section id="{table.label}">' in pages[f"{table.suite.name}.html"]
     pictures = [path for path in written.files if path.suffix == ".png"]
-    assert page.count("<svg") == len(pictures) == len(re.findall("<figure", page))
-    assert "currentColor" in page
-    assert "#010203" not in page
-    assert "prefers-color-scheme: dark" in page
+    every = "".join(pages.values())
+    assert every.count("<svg") == len(pictures) == len(re.findall("<figure", every))
+    assert "currentColor" in every
+    assert "#010203" not in every
 
 
-def test_claims_come_first_and_effort_last(page: str, written: Written) -> None:
+def test_cells_have_one_number_and_the_average_is_first(pages: dict[str, str], written: Written) -> None:
+    table = next(table for table in written.tables if table.label == "unseen")
+    (body,) = re.findall(r'<table class="numbers[^>]*>(.*?)</table>', pages["unseen.html"], re.DOTALL)
+    texts = [text for text in re.findall(r"<td[^>]*>([^<]*)</td>", body) if text]
+    assert all(re.fullmatch(r"\d+\.\d{3}|\d+%|\N{EN DASH}", text) for text in texts)
+    grid = grid_of(table)
+    assert len(grid.titles) == sum(width for _, width in grid.heads)
+    assert all(len(cells) == len(grid.titles) for _, _, cells in (*grid.rows, *grid.more))
+    several = build_tables([job("unseen", t, "CDT", "x_velocity", held_out()) for t in ("hopper", "walker2d")])
+    assert [grid_of(one).heads[0][0] for one in several] == ["Average"]
+
+
+def test_claims_come_first_and_effort_last(pages: dict[str, str], written: Written) -> None:
     text = (written.folder / "report.md").read_text()
-    assert re.findall(r'<section id="([^"]+)"', page)[0] == "claims"
-    assert re.findall(r'<section id="([^"]+)"', page)[-2:] == ["effort", "provenance"]
+    assert list(pages)[:2] == ["report.html", "claims.html"]
+    assert list(pages)[-1] == "effort.html"
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert (headings[0], headings[-1]) == ("What holds", "Effort")
     for finding in written.findings:
-        assert finding.claim in page.replace("&#x27;", "'")
+        assert finding.claim in pages["claims.html"].replace("&#39;", "'")
         assert finding.claim in text
-    assert page.count('class="verdict"') == len(written.findings)
-    assert "no wall-clock time" in page
+        judged = finding.verdict not in ("not run", "information")
+        assert (finding.claim in pages["report.html"].replace("&#39;", "'")) == judged
+    assert pages["claims.html"].count('class="verdict"') == len(written.findings)
+    assert "no wall-clock time" in pages["effort.html"]
     assert "no wall-clock time" in text
 
 
-def test_numbers_in_pictures_keep_their_digits(page: str) -> None:
+def test_numbers_in_pictures_keep_their_digits(pages: dict[str, str]) -> None:
+    page = "".join(pages.values())
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", page)
     assert any(re.fullmatch(r"0\.\d{3}", text) for text in texts)
     assert not re.search(r' d="[^"]*\d\.\d{3}', page)  # coordinates do not
 
 
 def test_names_are_escaped_in_the_page(tmp_path: Path) -> None:
-    made = write_report([job("xvel", "hopper", "<b>&", "x_velocity", held_out())], tmp_path)
-    text = made.page.read_text()
+    write_report([job("xvel", "hopper", "<b>&", "x_velocity", held_out())], tmp_path)
+    text = (tmp_path / "xvel.html").read_text()
     assert "<b>&" not in text
     assert "&lt;b&gt;&amp;" in text
 
@@ -158,7 +182,7 @@ def test_the_same_results_give_the_same_bytes(results: list[JobResult], tmp_path
     for folder, order in (("a", some), ("b", some[::-1])):
         write_report(order, tmp_path / folder)
     names = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
-    assert len(names) == 9
+    assert len(names) == 14
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
@@ -289,6 +313,6 @@ def test_the_command_shows_verdicts(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_results_that_say_little_of_themselves(tmp_path: Path) -> None:
     result = job("xvel", "hopper", "DT", "x_velocity", held_out())
     result.provenance.clear()
-    text = write_report([result], tmp_path).page.read_text()
-    assert "data not named" in text
-    assert json.dumps("x_velocity") in text.replace("&quot;", '"')
+    write_report([result], tmp_path)
+    assert "data not named" in (tmp_path / "xvel.html").read_text()
+    assert json.dumps("x_velocity") in (tmp_path / "effort.html").read_text().replace("&#34;", '"')

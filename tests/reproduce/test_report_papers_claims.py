@@ -13,7 +13,7 @@ from report_results import Place, held_out, job, shifted
 from himatch.divergences import Difference
 from himatch.reproduce.report import CLAIMS, judge_claims
 from himatch.reproduce.report.claims import READING
-from himatch.reproduce.report.differences import decide_level, episodes, pair
+from himatch.reproduce.report.differences import AS_CLAIMED, OTHER_WAY, decide_level, episodes, pair
 from himatch.reproduce.report.findings import by_source
 from himatch.reproduce.report.paper_claims import NOT_JUDGED
 from himatch.reproduce.results import JobResult
@@ -51,11 +51,11 @@ def test_what_is_not_judged_is_one_list() -> None:
     ("less", "verdict", "remark"),
     [
         (Difference(0.05, -0.05, 0.09), "holds", ""),
-        (Difference(0.05, -0.05, 0.2), "holds within noise", ""),
-        (Difference(-0.2, -0.3, -0.05), "does not hold", "within noise"),
+        (Difference(0.05, -0.05, 0.2), "too close to call", AS_CLAIMED),
+        (Difference(-0.2, -0.3, -0.05), "too close to call", OTHER_WAY),
         (Difference(-0.2, -0.3, -0.15), "does not hold", ""),
-        (Difference(0.05), "holds within noise", "one seed: noise unknown"),
-        (Difference(0.2), "does not hold", "one seed: noise unknown"),
+        (Difference(0.05), "too close to call", f"{AS_CLAIMED}; one seed: noise unknown"),
+        (Difference(0.2), "too close to call", f"{OTHER_WAY}; one seed: noise unknown"),
     ],
 )
 def test_level_rows(less: Difference, verdict: str, remark: str) -> None:

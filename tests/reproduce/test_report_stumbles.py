@@ -142,8 +142,8 @@ def test_a_table_where_none_stumbles_has_its_average_alone() -> None:
 def test_every_format_has_them(tmp_path: Path) -> None:
     results = [on(task, *CHEETAH) for task in ("halfcheetah", "hopper")]
     written = write_report(results, tmp_path)
-    for name in ("report.md", "report.html"):
-        assert RULE in (tmp_path / name).read_text().replace("&#x27;", "'")
+    for name in ("report.md", "xvel.html"):
+        assert RULE in (tmp_path / name).read_text().replace("&#39;", "'")
     rows = list(csv.DictReader((tmp_path / "tables.csv").read_text().splitlines()))
     assert [row["row"] for row in rows if row["group"] == "average/steady"] == ["DT", "Episode mixture"]
     tasks = [row["task"] for row in rows if row["group"] == "total/steady"]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from himatch.viz.style import AXIS, DASHES, PAGE, ROLLOUT, TARGET, BinShares, blank, span, style
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -120,7 +121,7 @@ def histogram_grid(
             page.text(place.left + panel[0] / 2, up, title, ha="center", va="bottom", linespacing=1.15)
         page.text((beside + width) / 2, 0.04, feature, ha="center", va="bottom")
         if named:
-            handles = [page.plot([], [], color=color, lw=1.3)[0] for color in named.values()]
+            handles: list[Artist] = [page.plot([], [], color=color, lw=1.3)[0] for color in named.values()]
             handles.append(page.fill_between([], [], color=TARGET, alpha=0.55, lw=0))
             page.legend(handles, [*named, "target"], loc="upper center", ncols=3, handletextpad=0.5, borderaxespad=0.2)
     return figure

@@ -89,7 +89,7 @@ def _conditionings(tables: Sequence[ResultTable]) -> Picture | None:
         name: [found[name].charged if name in found else None for _, found in rows] for name in names
     }
     plain[MIXTURE] = [_reference(table) for table, _ in rows]
-    marks = {**{name: _CONDITIONING_MARKS.get(name, "other") for name in names}, MIXTURE: "level"}
+    marks = {MIXTURE: "level"} | {str(name): _CONDITIONING_MARKS.get(name, "other") for name in names}
     panels = [DotPanel("average W₁", plain), DotPanel("with missing time charged", charged)]
     chart = dot_chart(panels, [table.layout.title for table, _ in rows], marks, wide=5.2)
     return picture(chart, "overview-conditionings", CONDITIONINGS_CAPTION)

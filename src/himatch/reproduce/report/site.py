@@ -69,7 +69,7 @@ class Grid:
     rows: Sequence[tuple[str, str, Sequence[Shown]]]
     """Name, kind and cells."""
     more: Sequence[tuple[str, str, Sequence[Shown]]] = ()
-    """Rows that are folded away: other budgets, earlier networks."""
+    """Rows that stand apart: other budgets, earlier networks, what was not run."""
 
 
 def pages(contents: Contents) -> dict[str, str]:
@@ -206,26 +206,19 @@ def _said(result: JobResult) -> str:
 
 
 def grid_of(table: ResultTable) -> Grid:
-    """A table with its averages first, then tasks; rows of other budgets are folded away."""
+    """A table with its averages first, then tasks; rows of other budgets, and those that were not run, stand below."""
     lead = [i for i, column in enumerate(table.columns) if column.is_average]
     rest = [i for i in range(len(table.columns)) if i not in lead]
     extra = _beside_average(table, lead[0]) if lead else {}
     main = {row.name for row in shown_methods(table)} | {row.name for row in table.rows if row.kind == "reference"}
-    rows = [(row.name, row.kind, _cells(row, table, lead, extra, rest)) for row in table.rows if not row.is_missing]
+    rows = [(row.name, row.kind, _cells(row, table, lead, extra, rest)) for row in table.rows]
     heads: list[tuple[str, int]] = [("Average", len(lead) + len(extra))] if lead else []
     heads += [(head, len(list(some))) for head, some in groupby(table.columns[i].head for i in rest)]
     titles = [Shown(_titled(table.columns[i], table)) for i in lead]
     titles[1:1] = [Shown(name) for name in extra]  # beside the first average, of which they are
     starts = {i for i in rest if i == rest[0] or table.columns[i].head != table.columns[i - 1].head}
     titles += [Shown(table.columns[i].title, kind="first" if i in starts else "") for i in rest]
-    known = {name for name, *_ in rows}
-    fold = len(main & known) > 1 and len(known - main) > 0
-    return Grid(
-        heads,
-        titles,
-        [row for row in rows if not fold or row[0] in main],
-        [row for row in rows if fold and row[0] not in main],
-    )
+    return Grid(heads, titles, [row for row in rows if row[0] in main], [row for row in rows if row[0] not in main])
 
 
 def _titled(column: TableColumn, table: ResultTable) -> str:

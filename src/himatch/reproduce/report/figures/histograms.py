@@ -58,7 +58,7 @@ def match_strip(tables: Sequence[ResultTable]) -> Picture | None:
     """
     ordered = sorted(tables, key=lambda table: table.suite.targets != "unseen")
     table = next(
-        (t for t in ordered if t.layout.pictured and any(targets_of(shown_methods(t), k) for k in t.tasks)), None
+        (t for t in ordered if t.layout.pictured and any(_in_one_dimension(t, task) for task in t.tasks)), None
     )
     if table is None:
         return None
@@ -75,6 +75,11 @@ def match_strip(tables: Sequence[ResultTable]) -> Picture | None:
         f"{table.layout.title}: the first target of each kind (grey) and the rollouts of {method.name} (blue). {NUMBER}"
     )
     return picture(figure, "overview-match", caption)
+
+
+def _in_one_dimension(table: ResultTable, task: str) -> bool:
+    targets = targets_of(shown_methods(table), task)
+    return bool(targets) and np.squeeze(np.asarray(targets[0].histograms["target"])).ndim == 1
 
 
 def synthetic_panels(table: ResultTable) -> list[Picture]:
