@@ -8,6 +8,7 @@ from himatch.errors import TargetError, note
 from himatch.methods.batch import Dims
 from himatch.runs.run import Run
 from himatch.targets import EpisodeReference, Mixture, Target, checked_values
+from himatch.targets.distribution import number
 
 NOTED = 0.05  # part of a target beyond all data that is worth a warning
 
@@ -19,6 +20,12 @@ def check_target(run: Run, dims: Dims, target: Target) -> None:
         raise TargetError(
             f"{target.name} shows observations of {shown.observations.shape[1]} numbers, this policy of task "
             f"{run.task.name} sees {dims.observation}; is it an episode of the right task?"
+        )
+    if target.task is not None and run.statistic.matched is not None and not run.statistic.tasked:
+        numbers = ",".join(map(number, target.task))
+        raise TargetError(
+            f"{run.method.name} is conditioned on no task, so {target.name} says nothing to it; hipi, gh and "
+            f"multi-task are; to have the feature at that value give point({numbers}) or goal({numbers})"
         )
     if run.statistic.matched is not None:
         checked_values(target, run.reference().frame)
