@@ -25,6 +25,8 @@ from himatch.types import Array
 CANDIDATES = 31
 FEW = 20  # episodes; what fewer earn in so many steps says little of others
 LEVELS = (*(1.0 - 0.5 ** np.arange(11.0)).tolist(), 1.0)  # half of the episodes, three quarters, ...: the best matter
+_SAME = 1e-6  # of a range: medians that are nearer are one task
+_EQUAL = 1e-4  # of all episodes: ranks that are nearer are the same
 _DIGITS = 7  # of what is kept, as many as single precision has
 
 Rows = tuple[tuple[float, ...], ...]
@@ -184,14 +186,18 @@ class HighestRankedTask(InferredTask):
 
     @shaped
     def goodness(self, earned: Float[Array64, "T n"], known: Float[Array64, "T j n"]) -> Float[Array64, "T n"]:
-        """The part of training episodes that earn less, interpolated; beyond all of them, also by how much."""
+        """The part of training episodes that earn less, interpolated; among equals the reward decides.
+
+        An episode is often the best of all at several tasks, and one that is better than all at most of them.
+        """
         rank: Array64 = np.zeros(earned.shape)
         for level, share in enumerate(np.diff(LEVELS)):
             low, high = known[:, level], known[:, level + 1]
             with np.errstate(divide="ignore", invalid="ignore"):
                 part = (earned - low) / (high - low)
             rank += share * np.clip(np.where(high > low, part, earned >= high), 0.0, 1.0)
-        rank += np.maximum(earned - known[:, -1], 0.0) + np.minimum(earned - known[:, 0], 0.0)
+        span = known.max(axis=(1, 2)) - known.min(axis=(1, 2))
+        rank += _EQUAL * earned / np.maximum(span, np.finfo(np.float64).tiny)[:, None]
         return rank
 
 
@@ -205,12 +211,12 @@ def candidates(middles: Float[Array64, "E d"], count: int) -> Float[Array64, "n 
     low, high = np.array(usual.low), np.array(usual.high)
     if len(low) == 1:
         return np.linspace(low, high, count)
-    points = np.unique(np.clip(middles, low, high), axis=0) / (high - low)
+    points = np.clip(middles, low, high) / (high - low)
     chosen = [int(np.linalg.norm(points - points.mean(axis=0), axis=1).argmin())]
-    away = np.full(len(points), np.inf)
-    while len(chosen) < min(count, len(points)):
-        away = np.minimum(away, np.linalg.norm(points - points[chosen[-1]], axis=1))
+    away = np.linalg.norm(points - points[chosen[0]], axis=1)
+    while len(chosen) < count and away.max() > _SAME:
         chosen.append(int(away.argmax()))
+        away = np.minimum(away, np.linalg.norm(points - points[chosen[-1]], axis=1))
     found: Array64 = points[chosen] * (high - low)
     return found
 
