@@ -222,8 +222,11 @@ def test_labels_are_parameters() -> None:
     data = labelled("0.5", "-2", "1e1")
     np.testing.assert_array_equal(statistic.fit(data).relabel(data)[:, 0], np.repeat([0.5, -2.0, 10.0], 4))
     np.testing.assert_allclose(statistic.of_values(np.arange(4, dtype=np.float32)[:, None])[:, 0], [1.5, 2, 2.5, 3])
-    for label, has in (("run", "the label 'run'"), (None, "no label"), ("1,2", "the label '1,2'"), ("nan", "'nan'")):
-        with pytest.raises(DataError, match=f"a number each.*; episode 1 has {has}|episode 1 has the label {has}"):
+    mixed = statistic.relabel(labelled("7", None))
+    np.testing.assert_array_equal(mixed[:4], 7.0)
+    np.testing.assert_array_equal(mixed[4:], 1.0)  # what it did
+    for label in ("run", "1,2", "nan", ""):
+        with pytest.raises(DataError, match=f"a number each.*that of episode 1 is '{label}'"):
             statistic.fit(labelled("0.5", label))
     two = LabelledTask(resolve_feature("x,act[0]", TASK))
     np.testing.assert_array_equal(two.relabel(labelled("1,2"))[0], [1.0, 2.0])

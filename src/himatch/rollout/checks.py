@@ -21,14 +21,16 @@ def check_target(run: Run, dims: Dims, target: Target) -> None:
             f"{target.name} shows observations of {shown.observations.shape[1]} numbers, this policy of task "
             f"{run.task.name} sees {dims.observation}; is it an episode of the right task?"
         )
-    if target.task is not None and run.statistic.matched is not None and not run.statistic.tasked:
-        numbers = ",".join(map(number, target.task))
-        raise TargetError(
-            f"{run.method.name} is conditioned on no task, so {target.name} says nothing to it; hipi, gh and "
-            f"multi-task are; to have the feature at that value give point({numbers}) or goal({numbers})"
-        )
     if run.statistic.matched is not None:
-        checked_values(target, run.reference().frame)
+        frame = run.reference().frame
+        tasks = () if run.statistic.tasked else [part.task for part in target.stretches(frame) if part.task is not None]
+        for task in tasks:
+            numbers = ",".join(map(number, task))
+            raise TargetError(
+                f"{run.method.name} is conditioned on no task, so task({numbers}) says nothing to it; hipi, gh and "
+                f"multi-task are; to have the feature at that value give point({numbers}) or goal({numbers})"
+            )
+        checked_values(target, frame)
 
 
 def note_deadline(run: Run, target: Target) -> None:

@@ -19,7 +19,7 @@ from himatch.types import Array, Trajectory
 class LabelledTask(Statistic):
     """The label of an episode as the parameter of its task: what the task asks ``feature`` to be, in its units.
 
-    The same at every step. Of feature values that have no label it is their mean over the rest.
+    The same at every step. Where there is no label it is the mean of the feature over the rest: what that served.
     """
 
     feature: Feature
@@ -42,7 +42,8 @@ class LabelledTask(Statistic):
     @property
     def meaning(self) -> str:
         """In words."""
-        return f"the parameter of the task that the episode's label names: what it asks {self.feature.name} to be"
+        name = self.feature.name
+        return f"what the task asks {name} to be, as the episode's label says, or else the mean of {name} over the rest"
 
     def of_task(self, parameter: Array) -> Array:
         """The parameter itself."""
@@ -63,7 +64,7 @@ class LabelledTask(Statistic):
     def fit(self, episodes: Iterable[Trajectory]) -> LabelledTask:
         """Nothing to learn; refuses labels that are no parameters."""
         for number, episode in enumerate(episodes):
-            self._parameter(number, episode)
+            self._z(number, episode)
         return self
 
     @shaped
@@ -72,21 +73,25 @@ class LabelledTask(Statistic):
         return Moments(1)(values)
 
     def relabel(self, episodes: EpisodeSet, out: Array | None = None, *, hindsight: bool = False) -> Array:
-        """The parameter of every step's episode; into ``out`` where given."""
+        """The parameter at every step of every episode; into ``out`` where given."""
         z = np.empty((episodes.steps, self.width_on(next(iter(episodes)))), np.float32) if out is None else out
         row = 0
         for number, episode in enumerate(episodes):
-            z[row : row + len(episode)] = self._parameter(number, episode)
+            z[row : row + len(episode)] = self._z(number, episode)
             row += len(episode)
         return z
 
-    def _parameter(self, number: int, episode: Trajectory) -> Array:
-        found, width = self.named_by(episode.label), self.width_on(episode)
+    def _z(self, number: int, episode: Trajectory) -> Array:
+        """That of every step of an episode, or the one row that serves all of them."""
+        phi = self.feature(episode)
+        if episode.label is None:
+            return self.of_values(phi)
+        found, width = self.named_by(episode.label), phi.shape[1]
         if found is None or len(found) != width:
             wanted = "a number" if width == 1 else f"{width} numbers with commas between them"
-            has = "no label" if episode.label is None else f"the label {episode.label!r}"
             raise DataError(
-                f"labels name the tasks here: {wanted} each, what the task asks {self.feature.name} to be; episode "
-                f"{number} has {has}; hipi and gh infer tasks from what episodes did, meta-bc takes any labels"
+                f"labels name the tasks here: {wanted} each, what the task asks {self.feature.name} to be; that of "
+                f"episode {number} is {episode.label!r}; hipi and gh infer tasks from what episodes did, meta-bc takes "
+                "any labels"
             )
-        return found
+        return found[None]

@@ -30,7 +30,8 @@ from himatch.tasks import Task
 class MultiTask(SingleStateMethod):
     """Multi-task behavioural cloning: single steps, given the task that the label of their episode names.
 
-    Labels are numbers, what the task asks the feature to be: the target velocity of cheetah-vel.
+    Labels are numbers, what the task asks the feature to be: the target velocity of cheetah-vel. An episode without a
+    label has the mean of the feature over the rest.
     """
 
     name: ClassVar[str] = "multi-task"
