@@ -62,7 +62,7 @@ class HIPI(SingleStateMethod):
     feature: str = "reward"
     """Feature that rewards are of: x_velocity, obs[3], ...; several joined with commas."""
     rewards: str = "distance"
-    """Family of rewards: distance is -|feature - psi|, square -|feature - psi|^2."""
+    """Family of rewards: less the distance of the feature from psi, or less its square."""
     candidates: int = 31
     """Tasks that are compared, spread over what training episodes do."""
     gamma: float = 1.0
@@ -97,7 +97,7 @@ class GH(SingleStateMethod):
     feature: str = "reward"
     """Feature that rewards are of: x_velocity, obs[3], ...; several joined with commas."""
     rewards: str = "distance"
-    """Family of rewards: distance is -|feature - psi|, square -|feature - psi|^2."""
+    """Family of rewards: less the distance of the feature from psi, or less its square."""
     candidates: int = 31
     """Tasks that are compared, spread over what training episodes do."""
     gamma: float = 1.0
