@@ -6,7 +6,8 @@ under that label; relabelled with what was done, it keeps c.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,12 +15,15 @@ import torch
 
 import himatch as hm
 from himatch.errors import HimatchError, TargetError
-from himatch.methods import Method
+from himatch.methods import METHODS, Method
+from himatch.methods.single_state import SingleStateMethod
 from himatch.policy import Policy
+from himatch.statistics.information import InformationStatistic
 from himatch.tasks import Task
 
 STEPS = 24
 SPEED = Task("speed", STEPS, 2, 1, -1.0, 1.0, features={"speed": "act[0]"})
+REWARDS: dict[str, Any] = {"ahead": lambda obs, act, rew: act[:, 0], "back": lambda obs, act, rew: -act[:, 0]}
 SETTINGS: dict[str, Any] = {"preset": "cpu", "head": "tanh", "width": 64, "layers": 2, "batch_size": 128, "quiet": True}
 KEPT = 0.5  # of what an agent was to do
 HINDSIGHT = (hm.HIPI("speed"), hm.GH("speed"), hm.HIPI("speed", rewards="square", unit=0.1))
@@ -124,3 +128,26 @@ def test_a_task_is_for_policies_that_have_tasks(data: hm.TrajectoryDataset, trai
         train(hm.HIPI("speed")).controller("task(1,2)")
     with pytest.raises(TargetError, match="is of the task '1,2', and tasks have parameters of 1 numbers here"):
         train(hm.MultiTask("speed")).actions(hm.Trajectory(data[0].observations, data[0].actions, label="1,2"))
+
+
+@dataclass(frozen=True)
+class BestReward(SingleStateMethod):
+    """The statistic of the paper's multi-task category: which of a few rewards the rest has most of."""
+
+    name: ClassVar[str] = "best-reward"
+    feature: str = "ahead,back"
+
+    def statistic(self, task: Task) -> InformationStatistic:
+        return hm.multi_task(task, self.feature)
+
+
+def test_one_of_a_few_rewards(data: hm.TrajectoryDataset, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told which one is wanted the policy does what those did who had most of it: 0.3 on average, either way."""
+    monkeypatch.setitem(METHODS, BestReward.name, BestReward)
+    monkeypatch.setattr("himatch.tasks.registry._registry", {})
+    ways = hm.register_task("ways", horizon=STEPS, action_low=-1.0, action_high=1.0, features=REWARDS)
+    policy = hm.train(BestReward(), hm.load_dataset(list(data), ways), out=tmp_path, steps=300, **SETTINGS)
+    wanted = ("task(0.3,-0.3)", "task(-0.3,0.3)", "joint(point(0.3), point(-0.3))")
+    for target, sign in zip(wanted, (1, -1, 1), strict=True):
+        assert (sign * kept(policy, target) > 0.2).all(), target
+    assert np.ptp([kept(ignoring(policy), target).mean() for target in wanted]) == 0.0
