@@ -130,10 +130,14 @@ class InferredTask(ABC):
             raise HimatchError("this statistic has no candidate tasks yet; fit it to training data first")
         return np.array(self.tasks)
 
+    @cached_property
+    def _known(self) -> Float[Array64, "lengths j n"]:
+        return np.array(self.known).reshape(len(self.lengths), -1, len(self.tasks))
+
     @shaped
     def _known_at(self, left: Int[np.ndarray, " T"]) -> Float[Array64, "T j n"]:
         """What is known of others with so many steps left."""
-        known = np.array(self.known).reshape(len(self.lengths), -1, len(self.tasks))
+        known = self._known
         place = np.interp(np.log(left), np.log(self.lengths), np.arange(len(known)))
         below = place.astype(np.int64)
         part = (place - below)[:, None, None]
