@@ -27,7 +27,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -201,6 +201,7 @@ class Variant(NamedTuple):
 
     method: Any
     settings: dict[str, Any] = {}  # noqa: RUF012
+    labelled: bool = True  # or are the data's labels, which are no numbers, left out?
 
 
 VARIANTS = {
@@ -217,6 +218,10 @@ VARIANTS = {
     "udrl streamed": Variant(hm.UDRL(), {"stream": True}),
     "goal relabelled": Variant(hm.GoalDT(relabel="uniform", steps_left=True)),
     "rcp": Variant(hm.RCP(given="advantage", value_steps=STEPS)),
+    "multi-task": Variant(hm.MultiTask("x_velocity"), labelled=False),
+    "hipi": Variant(hm.HIPI("x_velocity")),
+    "gh": Variant(hm.GH("x_velocity,reward")),
+    "gh streamed": Variant(hm.GH("x_velocity,reward"), {"stream": True}),
     "cdt of two features": Variant(hm.CDT("x_velocity,z_velocity", bins=5)),
     "cdt by chance": Variant(hm.CDT(), CHANCE),
     "bdt by chance": Variant(hm.BDT(**LEARNED), CHANCE),
@@ -242,9 +247,12 @@ def random_dataset() -> hm.TrajectoryDataset:
 
 def training(folder: Path) -> Items:
     assert {variant.method.name for variant in VARIANTS.values()} == method_names()
-    data, items = random_dataset(), {}
-    items["data"] = data.content_hash
+    labelled, items = random_dataset(), {}
+    items["data"] = labelled.content_hash
     for name, variant in VARIANTS.items():
+        data = labelled
+        if not variant.labelled:
+            data = hm.load_dataset([replace(episode, label=None) for episode in labelled], labelled.task)
         run = folder / name.replace(" ", "-")
         for what, value in trained(variant, data, run).items():
             items[f"{name}: {what}"] = value

@@ -46,11 +46,14 @@ if TYPE_CHECKING:
     from himatch.methods import DTE2E as DTE2E
     from himatch.methods import FOCAL as FOCAL
     from himatch.methods import GCSL as GCSL
+    from himatch.methods import GH as GH
+    from himatch.methods import HIPI as HIPI
     from himatch.methods import RCP as RCP
     from himatch.methods import UDRL as UDRL
     from himatch.methods import GoalDT as GoalDT
     from himatch.methods import MetaBC as MetaBC
     from himatch.methods import MomentsDT as MomentsDT
+    from himatch.methods import MultiTask as MultiTask
     from himatch.methods import make_method as make_method
     from himatch.policy import Policy as Policy
     from himatch.policy import load as load
@@ -115,9 +118,12 @@ _ROOMS = {
         "DTE2E",
         "FOCAL",
         "GCSL",
+        "GH",
         "GoalDT",
+        "HIPI",
         "MetaBC",
         "MomentsDT",
+        "MultiTask",
         "RCP",
         "UDRL",
         "make_method",

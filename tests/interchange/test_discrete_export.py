@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ def data() -> hm.TrajectoryDataset:
 def test_the_graph_chooses_as_the_policy(
     name: str, temperature: float, data: hm.TrajectoryDataset, tmp_path: Path
 ) -> None:
+    if name == "multi-task":  # whose labels are numbers
+        data = hm.load_dataset([replace(episode, label=None) for episode in data], data.task)
     policy = untrained(hm.make_method(name), data, tmp_path, head=None)
     policy.temperature = temperature
     inputs = windows_of(policy, data[3], data[8])

@@ -38,6 +38,9 @@ METHODS: dict[str, tuple[hm.methods.Method, dict[str, Any]]] = {
     "gcsl": (hm.GCSL("x_velocity"), {"head": "gaussian"}),
     "udrl": (hm.UDRL(), {"layers": 1}),
     "rcp": (hm.RCP(given="advantage"), {"layers": 1}),
+    "multi-task": (hm.MultiTask("x_velocity"), {"layers": 1}),
+    "hipi": (hm.HIPI("x_velocity,z_velocity", candidates=5), {"head": "gaussian"}),
+    "gh": (hm.GH("x_velocity"), {"layers": 1}),
 }
 
 

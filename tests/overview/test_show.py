@@ -27,6 +27,8 @@ METHODS: dict[str, hm.methods.Method] = {
     "gcsl": hm.GCSL("height"),
     "udrl": hm.UDRL(),
     "rcp": hm.RCP(),
+    "multi-task": hm.MultiTask("height"),
+    "hipi": hm.HIPI("x_velocity"),
     "bdt": hm.BDT(**LEARNED),
     "meta-bc": hm.MetaBC(m=3, encoder=(16,), tasks=3, context_steps=4, pretrain_steps=2),
 }

@@ -57,6 +57,14 @@ def test_rows_of_the_authors_choices() -> None:
     assert [dict(job.settings)["feature"] for job in scored_twice] == ["reward", "reward"]
 
 
+def test_methods_of_tasks_have_rows_on_cheetah_vel_and_wherever_they_are_named() -> None:
+    found = {job.method for job in plan_jobs(["cheetah-vel"], Options(budget="smoke"))}
+    assert {"hipi", "gh", "multi-task", "bc"} < found
+    for suite, task in (("xvel", "hopper"), ("cheetah-vel", "cheetah-vel"), ("zvel", "halfcheetah")):
+        assert {job.method for job in plan_jobs([suite], Options(methods=("hipi",), tasks=(task,)))} == {"hipi"}
+    assert not {job.method for job in plan_jobs(["xvel"], Options(tasks=("hopper",)))} & {"hipi", "gh", "multi-task"}
+
+
 def test_a_method_without_a_feature_is_trained_once_and_scored_on_both() -> None:
     jobs = plan_jobs(["xvel", "reward"], Options(tasks=("hopper",), methods=("bc",)))
     assert len(jobs) == 1

@@ -96,7 +96,7 @@ SHORT = {
     "synthetic": {"tasks": ("hopper",), "methods": ("cdt",), "conditioning": ("nominal", "remaining", "planned")},
     "shift": {"tasks": ("hopper",), "methods": ("cdt",)},
     "return": {"tasks": ("hopper",)},
-    "cheetah-vel": {"methods": ("dt", "meta-bc", "focal")},
+    "cheetah-vel": {"methods": ("dt", "meta-bc", "focal", "multi-task", "hipi", "gh")},
     "zvel": {"methods": ("cdt", "meta-bc")},
     "ant-xy": {"methods": ("cdt",)},
     "imitation": {"tasks": ("hopper",), "methods": ("bdt", "dt-e2e")},

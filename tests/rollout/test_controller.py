@@ -36,6 +36,8 @@ METHODS = {
     "gcsl": hm.GCSL("x_velocity"),
     "udrl": hm.UDRL(),
     "rcp": hm.RCP(given="advantage"),
+    "multi-task": hm.MultiTask("x_velocity"),
+    "hipi": hm.HIPI("x_velocity"),
 }
 
 

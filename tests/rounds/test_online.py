@@ -33,6 +33,7 @@ METHOD = hm.CDT("x_velocity", bins=7)
 SMALL: dict[str, Method] = {
     **{name: hm.make_method(name) for name in ("dt", "cdt", "moments", "goal", "gcsl", "udrl")},
     "rcp": hm.RCP(given="advantage", value_steps=4),
+    **{name: hm.make_method(name, feature="x_velocity") for name in ("multi-task", "hipi", "gh")},
     **{name: hm.make_method(name, **LEARNED) for name in ("bdt", "dt-e2e", "dt-cpc")},
     "dt-ae": hm.DTAE(mode="frozen", pretrain_steps=4, **LEARNED),
     **{name: hm.make_method(name, **TASKS) for name in ("meta-bc", "focal")},
@@ -236,7 +237,7 @@ def test_every_method_of_commands(name: str, logs: hm.TrajectoryDataset, tmp_pat
         SMALL[name],
         logs,
         tmp_path / "first",
-        **({} if name in ("meta-bc", "focal", "rcp", "gcsl", "udrl") else {"layers": 1}),
+        **({} if METHODS[name].fixed or name in ("meta-bc", "focal") else {"layers": 1}),
     )
     after = hm.online(tmp_path / "first", out=tmp_path / "out", data=logs, **{**HOW, "rounds": 1, "steps": 2})
     (row,) = OnlineFolder(tmp_path / "out").rows

@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 import himatch as hm
 from himatch.errors import ExpressionError, HimatchError, TargetError
 from himatch.statistics.features import resolve_feature
-from himatch.targets import Component, Distribution, Drawn, Frame, Goal, Patched, Return, Samples, Shifted, Synthetic
+from himatch.targets import (
+    Component,
+    Distribution,
+    Drawn,
+    Frame,
+    Goal,
+    Patched,
+    Return,
+    Samples,
+    ServedTask,
+    Shifted,
+    Synthetic,
+)
 
 numbers = st.floats(-1e6, 1e6, allow_subnormal=False)
 components = st.one_of(
@@ -40,6 +52,32 @@ def test_returns_and_goals_parse(values: list[float]) -> None:
     text = ", ".join(repr(value) for value in values)
     assert hm.parse_target(f" return ( {text} ) ") == Return(tuple(values))
     assert hm.parse_target(f"goal({text})") == Goal(tuple(values))
+
+
+@given(st.lists(numbers, min_size=1, max_size=3))
+def test_tasks_parse_back_and_ask_for_their_parameter(values: list[float]) -> None:
+    target = ServedTask(tuple(values))
+    assert hm.parse_target(target.name) == target
+    bins = hm.Bins((-1.0,) * len(values), (1.0,) * len(values))
+    frame = Frame(resolve_feature("state", hm.get_task("hopper")), bins, 7)
+    np.testing.assert_array_equal(target.values(frame), np.tile(np.array(values, dtype=np.float32), (7, 1)))
+    assert target.alike(target.values(frame), frame) is not None
+
+
+def test_what_a_task_is_part_of_names_it_too() -> None:
+    for text in ("task(1.5) for 200", "x_velocity ~ task(1.5)", "task(1.5) & height > 1", "(task(1.5))"):
+        assert hm.parse_target(text, "hopper").task == (1.5,), text
+    for text in (
+        "task(1) for 9 then task(2)",
+        "shift(task(1), 2)",
+        "normal(1,2)",
+        "x_velocity ~ task(1) & height ~ task(2)",
+    ):
+        assert hm.parse_target(text, "hopper").task is None, text
+    for text, position in (("task()", 5), ("task(a)", 5), ("task(1", 6), ("0.5*task(1)+0.5*task(2)", 4)):
+        with pytest.raises(ExpressionError) as caught:
+            hm.parse_target(text)
+        assert caught.value.position == position, text
 
 
 @given(st.lists(numbers, min_size=1, max_size=3), st.none() | st.integers(1, 1000))

@@ -28,6 +28,7 @@ TASKS = {"m": 3, "encoder": (16, 16), "tasks": 3, "context_steps": 4, "pretrain_
 SMALL: dict[str, hm.methods.Method] = {
     **{name: hm.make_method(name) for name in ("bc", "dt", "cdt", "moments", "goal", "gcsl", "udrl")},
     "rcp": hm.RCP(given="advantage", value_steps=6),
+    **{name: hm.make_method(name, feature="x_velocity") for name in ("multi-task", "hipi", "gh")},
     **{name: hm.make_method(name, **LEARNED) for name in ("bdt", "dt-e2e", "dt-cpc")},
     "dt-ae": hm.DTAE(mode="frozen", pretrain_steps=6, **LEARNED),
     **{name: hm.make_method(name, **TASKS) for name in ("meta-bc", "focal")},

@@ -43,6 +43,8 @@ VARIANTS: dict[str, hm.methods.Method] = {
     "cdt of two features": hm.CDT("x_velocity,z_velocity", bins=5),
     **{name: hm.make_method(name, pretrain_steps=6, **TASKS) for name in ("meta-bc", "focal")},
     **{name: hm.make_method(name) for name in ("gcsl", "udrl", "rcp")},
+    **{name: hm.make_method(name, feature="x_velocity") for name in ("multi-task", "hipi", "gh")},
+    "hipi of two features": hm.HIPI("x_velocity,reward", "square", candidates=5, gamma=0.9),
     "goal relabelled": hm.GoalDT(relabel="geometric", relabel_gamma=0.8, steps_left=True),
     "gcsl of random states": hm.GCSL("x_velocity", relabel="random"),
     "rcp of advantages": hm.RCP(given="advantage", value_steps=6),
@@ -250,7 +252,9 @@ def test_a_frozen_encoder_does_not_move(hopper: hm.TrajectoryDataset, tmp_path: 
 
 
 @pytest.mark.parametrize("split", ["none", "paper"])
-@pytest.mark.parametrize("name", ["cdt", "dt", "bdt", "focal", "udrl", "goal relabelled", "gcsl of random states"])
+@pytest.mark.parametrize(
+    "name", ["cdt", "dt", "bdt", "focal", "udrl", "gh", "multi-task", "goal relabelled", "gcsl of random states"]
+)
 def test_mapped_training_is_streamed_and_the_same_training(
     name: str, split: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,8 +115,8 @@ class Match:
     run_folder: RunFolder
     """Folder that himatch train wrote, a model of himatch models list, or hf:USER/NAME."""
     target: Annotated[str, tyro.conf.arg(metavar="EXPR")]
-    """normal(5,1), 0.5*normal(3,1)+0.5*normal(9,1), return(5000), goal(2, within=80), demo(FILE,3), heldout(0), ...;
-    also normal(4,1) for 500 then normal(9,1), and x_velocity ~ normal(3,1) & height > 1.1."""
+    """normal(5,1), 0.5*normal(3,1)+0.5*normal(9,1), return(5000), goal(2, within=80), task(1.5), demo(FILE,3),
+    heldout(0), ...; also normal(4,1) for 500 then normal(9,1), and x_velocity ~ normal(3,1) & height > 1.1."""
     plot: PathName = None
     """Draw target and rollouts into this .png, .pdf or .svg."""
     video: PathName = None

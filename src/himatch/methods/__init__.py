@@ -11,6 +11,9 @@ method         feature Phi                 aggregator           the paper's name
 ``gcsl``       any                         a later value        goal-conditioned supervised learning
 ``udrl``       reward or any               sum of a stretch     upside-down RL
 ``rcp``        reward or any               sum                  reward-conditioned policies
+``multi-task`` any                         none: the label      multi-task BC
+``hipi``       any                         likeliest task       HIPI, with BC
+``gh``         any                         highest-ranked task  generalized hindsight, with BC
 ``bdt``        state                       second transformer   Bi-directional DT
 ``dt-ae``      learned (auto-encoder)      mean of a window     DT-AE
 ``dt-cpc``     learned (contrastive)       mean of a window     DT-CPC
@@ -27,6 +30,7 @@ from himatch.methods.focal import FOCAL
 from himatch.methods.gcsl import GCSL
 from himatch.methods.gdt import BC, CDT, DT, GoalDT, MomentsDT, SequenceMethod
 from himatch.methods.metabc import MetaBC
+from himatch.methods.multitask import GH, HIPI, MultiTask
 from himatch.methods.rcp import RCP
 from himatch.methods.registry import METHODS, check_method, make_method, method_from_spec, method_spec
 from himatch.methods.udrl import UDRL
@@ -41,6 +45,8 @@ __all__ = [
     "DTE2E",
     "FOCAL",
     "GCSL",
+    "GH",
+    "HIPI",
     "METHODS",
     "RCP",
     "UDRL",
@@ -49,6 +55,7 @@ __all__ = [
     "MetaBC",
     "Method",
     "MomentsDT",
+    "MultiTask",
     "SequenceMethod",
     "check_method",
     "make_method",

@@ -13,11 +13,16 @@ from himatch.methods.focal import FOCAL
 from himatch.methods.gcsl import GCSL
 from himatch.methods.gdt import BC, CDT, DT, GoalDT, MomentsDT
 from himatch.methods.metabc import MetaBC
+from himatch.methods.multitask import GH, HIPI, MultiTask
 from himatch.methods.rcp import RCP
 from himatch.methods.udrl import UDRL
 
 BUILT_IN: dict[str, type[Method]] = {
-    cls.name: cls for cls in (BC, DT, CDT, MomentsDT, GoalDT, GCSL, UDRL, RCP, BDT, DTAE, DTCPC, DTE2E, MetaBC, FOCAL)
+    cls.name: cls
+    for cls in (
+        *(BC, DT, CDT, MomentsDT, GoalDT, GCSL, UDRL, RCP, MultiTask, HIPI, GH),
+        *(BDT, DTAE, DTCPC, DTE2E, MetaBC, FOCAL),
+    )
 }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from himatch._runtime.shapes import Array64
 from himatch.errors import HimatchError
@@ -41,7 +42,10 @@ def _expressions(run: Run, reference: EpisodeReference) -> Iterator[tuple[str, s
     method = run.method
     if run.statistic.matched is not None and not method.imitates and writable:
         whole = {"return": reference.totals, "goal": reference.finals}.get(method.matches)
-        yield from _modes(reference, _taken(run)) if whole is None else _values(method.matches, whole)
+        if run.statistic.tasked:
+            yield from _tasks(reference, _taken(run))
+        else:
+            yield from _modes(reference, _taken(run)) if whole is None else _values(method.matches, whole)
     if run.held_out is None:
         if method.imitates:
             yield "a demonstration", f"demo({run.description['data']['source']},0)"
@@ -69,10 +73,25 @@ def _taken(run: Run) -> set[str]:
     return {*(run.description["data"].get("labels") or {}), *run.groups}
 
 
+def _levels(taken: Collection[str]) -> list[str]:
+    """What to call low, middling and high values."""
+    plain = ("low", "middle", "high")
+    return [f"{name} (of all)" for name in plain] if set(plain) & set(taken) else list(plain)
+
+
+def _tasks(reference: EpisodeReference, taken: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Tasks that such episodes serve."""
+    for name, number in zip(_levels(taken), _at_levels(reference), strict=True):
+        yield name, _task(np.median(reference.episode(number), axis=0))
+
+
+def _task(parameter: NDArray[np.floating]) -> str:
+    return f"task({','.join(f'{x:.3g}' for x in parameter)})"
+
+
 def _modes(reference: EpisodeReference, taken: Collection[str]) -> Iterator[tuple[str, str]]:
     """What episodes with low, middling and high values do, and both ends in turn."""
-    plain = ("low", "middle", "high")
-    names = [f"{name} (of all)" for name in plain] if set(plain) & set(taken) else list(plain)
+    names = _levels(taken)
     episodes = [reference.episode(number) for number in _at_levels(reference)]
     found = [gaussian(values, reference) for values in episodes]
     centres = np.stack([np.median(values, axis=0) for values in episodes])
@@ -182,7 +201,7 @@ def labels(run: Run, reference: EpisodeReference) -> list[Label]:
     known = run.description["data"].get("labels") or {}
     if known:
         return [
-            Label(name, int(facts["episodes"]), "training", _usual(run, reference, facts))
+            Label(name, int(facts["episodes"]), "training", _named(run, name) or _usual(run, reference, facts))
             for name, facts in list(known.items())[:MOST_LABELS]
         ]
     kept = run.description["split"].get("usual") or {}  # of a bundled model, which has no held-out episodes any more
@@ -195,10 +214,18 @@ def labels(run: Run, reference: EpisodeReference) -> list[Label]:
     return found
 
 
+def _named(run: Run, label: str) -> str | None:
+    """The task that a label names, for policies that go by these."""
+    parameter = run.statistic.named_by(label)
+    return None if parameter is None else _task(parameter)
+
+
 def _usual(run: Run, reference: EpisodeReference, facts: Mapping[str, Any]) -> str | None:
     """A target like what the episodes of a label usually do, where the run says and people could write it down."""
     if "quartiles" not in facts or run.method.imitates or reference.frame.bins.dimensions > MOST_NUMBERS:
         return None
+    if run.statistic.tasked:
+        return _task(np.array(facts["quartiles"])[1])
     if run.method.matches == "distribution":
         return _joined(_gaussian(np.array(facts["quartiles"]), reference))
     word, whole = ("total", reference.totals) if run.method.matches == "return" else ("final", reference.finals)

@@ -14,6 +14,7 @@ DATASET = "dataset"  # what results of the suite "data" are called: they have no
 _LABELS = {
     **{"cdt": "Categorical DT", "dt": "DT", "bc": "BC (no-context)", "meta-bc": "Meta-BC", "focal": "FOCAL"},
     **{"bdt": "BDT", "dt-ae": "DT-AE", "dt-cpc": "DT-CPC", "dt-e2e": "DT-E2E"},
+    **{"hipi": "HIPI-BC", "gh": "Generalized hindsight, BC", "multi-task": "Multi-task BC"},
 }
 _POLICIES = {
     **{"paper": "paper's policy", "himatch": "himatch"},

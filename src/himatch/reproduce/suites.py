@@ -20,6 +20,7 @@ DT = SuiteMethod(Specification("dt"), matched=True)
 BC = SuiteMethod(Specification("bc"))
 META_BC = SuiteMethod(Specification("meta-bc"))
 FOCAL = SuiteMethod(Specification("focal"), own_head=True)
+_TASKED = tuple(SuiteMethod(Specification(name), matched=True) for name in ("multi-task", "hipi", "gh"))
 BEST_BDT = Specification.of("bdt", m=16, target_window=50)
 _READINGS = ("pseudocode", "public")
 # The authors' BDT whole, where the reading "public" is of which states its codes see alone.
@@ -130,7 +131,7 @@ SUITES: Mapping[str, Suite] = {
             "cheetah-vel",
             ("cheetah-vel",),
             ("x_velocity",),
-            (*_META, *_DTS, _changed(DT, "fast", scale=1000.0)),
+            (*_META, *_DTS, _changed(DT, "fast", scale=1000.0), BC, *_TASKED),
             (
                 TableLayout(
                     "cheetah_vel_match_main",
@@ -306,8 +307,9 @@ def methods_of(suite: Suite, budget: str, names: tuple[str, ...], *, all_variant
         if (not names or method.specification.name in names)
         and (all_variants or order.index(method.from_budget) <= order.index(budget))
     ]
-    in_tables = {method.specification.name for known in SUITES.values() for method in known.methods}
-    return listed + [_own_row(name) for name in names if name not in in_tables]
+    papers = {row.name for _, layout in TABLES.values() for row in layout.paper.rows}
+    known = papers | {method.specification.name for method in suite.methods}
+    return listed + [_own_row(name) for name in names if name not in known]
 
 
 def _own_row(method: str) -> SuiteMethod:

@@ -8,6 +8,7 @@ from himatch.errors import TargetError, note
 from himatch.methods.batch import Dims
 from himatch.runs.run import Run
 from himatch.targets import EpisodeReference, Mixture, Target, checked_values
+from himatch.targets.distribution import number
 
 NOTED = 0.05  # part of a target beyond all data that is worth a warning
 
@@ -21,7 +22,15 @@ def check_target(run: Run, dims: Dims, target: Target) -> None:
             f"{run.task.name} sees {dims.observation}; is it an episode of the right task?"
         )
     if run.statistic.matched is not None:
-        checked_values(target, run.reference().frame)
+        frame = run.reference().frame
+        tasks = () if run.statistic.tasked else [part.task for part in target.stretches(frame) if part.task is not None]
+        for task in tasks:
+            numbers = ",".join(map(number, task))
+            raise TargetError(
+                f"{run.method.name} is conditioned on no task, so task({numbers}) says nothing to it; hipi, gh and "
+                f"multi-task are; to have the feature at that value give point({numbers}) or goal({numbers})"
+            )
+        checked_values(target, frame)
 
 
 def note_deadline(run: Run, target: Target) -> None:

@@ -23,6 +23,7 @@ from himatch.errors import TargetError
 from himatch.methods import Agent, Method
 from himatch.methods.conditioner import ALL, Conditioner, Some, padded, replaced_rows
 from himatch.rollout.environment import environment_name
+from himatch.rollout.nominal import own_z
 from himatch.rollout.plans import EPISODES, Mixer, Plans, shared_plan
 from himatch.rollout.programs import REMAINING, TARGET, Entries, Program, ProgramPart, Shares, read, scheduled
 from himatch.rollout.replanned import Replanned
@@ -288,7 +289,7 @@ def of_statistic(
     if conditioning == "remaining" and statistic.additive is not None:
         stretches = _of_each(lambda t: [part.values(frame) for part in t.stretches(frame)], targets)
         return Remaining(stretches, statistic.additive, target_of)
-    return Scheduled(_of_each(lambda t: statistic.of_values(t.values(frame)), targets), target_of)
+    return Scheduled(_of_each(lambda t: own_z(statistic, t, frame), targets), target_of)
 
 
 def objection(conditioning: str, statistic: Statistic, method: Method) -> str | None:

@@ -26,6 +26,7 @@ import numpy as np
 
 from himatch._runtime.shapes import Float, shaped
 from himatch.errors import TargetError
+from himatch.rollout.nominal import own_z
 from himatch.statistics.information import Statistic
 from himatch.targets import EpisodeReference, Target
 from himatch.targets.distribution import apportion
@@ -142,7 +143,7 @@ class Entries:
     def table(self, entry: str, target: Target | None = None) -> Float[Array, "T k"]:
         """The z of an entry at every step; past its end the last row holds."""
         if entry == TARGET and target is not None:
-            return self.statistic.of_values(target.values(self.reference.frame))
+            return own_z(self.statistic, target, self.reference.frame)
         if entry not in self._tables:
             z = self.statistic.of_values(self.values(entry))
             stretch = _EPISODE.fullmatch(entry)

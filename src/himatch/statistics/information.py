@@ -33,6 +33,7 @@ from himatch.statistics.aggregators import (
     Histogram,
     Moments,
     Stretchwise,
+    Tasked,
     TimedSum,
     TimedValue,
     aggregator_from_spec,
@@ -104,6 +105,19 @@ class Statistic:
     def of_values(self, values: Array) -> Array:
         """``z_t`` for every step of feature values, ``(T, d)`` to ``(T, k)``."""
         raise TypeError(f"{type(self).__name__} is no statistic of feature values")
+
+    @property
+    def tasked(self) -> bool:
+        """Whether it says which task is served, so that a target may name one."""
+        return False
+
+    def of_task(self, parameter: Array) -> Array:
+        """What serves the task with this parameter, ``(d,)`` to ``(k,)``."""
+        raise TypeError(f"{type(self).__name__} tells no tasks apart")
+
+    def named_by(self, label: str | None) -> Array | None:
+        """The parameter that an episode's label names, for statistics of labels."""
+        return None
 
     def fit(self, episodes: Iterable[Trajectory]) -> Self:
         """The statistic with what it learns from training episodes filled in."""
@@ -178,6 +192,15 @@ class InformationStatistic(Statistic):
     def additive(self) -> Additive | None:
         """The aggregator, if its statistic follows from a total."""
         return self.aggregator if isinstance(self.aggregator, Additive) else None
+
+    @property
+    def tasked(self) -> bool:
+        """Where the aggregator is."""
+        return isinstance(self.aggregator, Tasked)
+
+    def of_task(self, parameter: Array) -> Array:
+        """As the aggregator has it."""
+        return self.aggregator.of_task(parameter) if isinstance(self.aggregator, Tasked) else super().of_task(parameter)
 
     @property
     def meaning(self) -> str:

@@ -8,6 +8,7 @@ from himatch.targets.files import read_histogram, read_samples
 from himatch.targets.like import TargetLike, as_target, demo
 from himatch.targets.reference import EpisodeReference, Mixture, Nearest, Support
 from himatch.targets.sequence import Lasting, Successive
+from himatch.targets.served import ServedTask
 from himatch.targets.stretches import far_apart, some_episodes, some_stretches
 from himatch.targets.target import (
     Demonstration,
@@ -40,6 +41,7 @@ __all__ = [
     "Patched",
     "Return",
     "Samples",
+    "ServedTask",
     "Shifted",
     "Successive",
     "Support",

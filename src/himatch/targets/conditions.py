@@ -70,6 +70,11 @@ class OfFeatures(Target):
         return self.parts[0][1].demonstration() if len(self.parts) == 1 else None
 
     @property
+    def task(self) -> tuple[float, ...] | None:
+        """That of one feature's; of several each would be a part of it, and their values say as much."""
+        return self.parts[0][1].task if len(self.parts) == 1 else None
+
+    @property
     def in_time(self) -> bool:
         """Where one of them is."""
         return any(part.in_time for _, part in self.parts)
@@ -163,6 +168,11 @@ class Bounded(Target):
     def demonstration(self) -> Trajectory | None:
         """The inner target's."""
         return self.inner.demonstration()
+
+    @property
+    def task(self) -> tuple[float, ...] | None:
+        """The inner target's."""
+        return self.inner.task
 
     @property
     def in_time(self) -> bool:

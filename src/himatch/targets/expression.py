@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -26,19 +26,18 @@ from himatch.targets.bound import FEATURE, Bound
 from himatch.targets.conditions import Bounded, OfFeatures
 from himatch.targets.distribution import Component, Distribution, Shape, number
 from himatch.targets.files import fault_of, find_episode, read_demonstrations, read_histogram, read_samples
+from himatch.targets.scanner import NUMBER, Content, Scanner
 from himatch.targets.sequence import Lasting, Successive
+from himatch.targets.served import ServedTask
 from himatch.targets.target import Demonstration, Goal, Patched, Return, Shifted, Synthetic, Target
 from himatch.tasks import Task, get_task
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SIGN, _CONDITION = re.compile(r"[<>]=?"), re.compile(r"[~<>=]")
 _FOR, _THEN = re.compile(r"for\b"), re.compile(r"then\b")
-_WITHIN = re.compile(r"within\b")
 _FEATURE = re.compile(rf"{FEATURE.pattern}|'[^']+'|\"[^\"]+\"")
 _DEEPEST = 40
 
-Content = TypeVar("Content")
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 
@@ -83,8 +82,8 @@ def _bound(feature: str, ends: list[tuple[str, float, bool]]) -> Bound:
     return Bound(feature, low, high, (is_open[0], is_open[1]))
 
 
-class _Parser:
-    """Recursive descent; ``position`` is the next character to read."""
+class _Parser(Scanner):
+    """Recursive descent."""
 
     def __init__(
         self,
@@ -94,118 +93,9 @@ class _Parser:
         columns: ColumnNames | None,
         facts: Facts,
     ) -> None:
-        self.text, self.task, self.held_out, self.columns, self.facts = text, task, held_out, columns, facts
-        self.position = self.depth = 0
-        self.arguments: list[int] = []  # where those of the innermost function begin
-
-    # -- characters ---------------------------------------------------------------------------------------------
-
-    def error(self, reason: str, position: int | None = None) -> ExpressionError:
-        return ExpressionError(reason, self.text, self.position if position is None else position)
-
-    def skip_space(self) -> None:
-        while self.position < len(self.text) and self.text[self.position].isspace():
-            self.position += 1
-
-    def accept(self, symbol: str) -> bool:
-        self.skip_space()
-        found = self.text.startswith(symbol, self.position)
-        self.position += len(symbol) if found else 0
-        return found
-
-    def expect(self, symbol: str, why: str) -> None:
-        if not self.accept(symbol):
-            raise self.error(f"expected {symbol!r} {why}")
-
-    def read(self, pattern: re.Pattern[str]) -> str | None:
-        self.skip_space()
-        match = pattern.match(self.text, self.position)
-        if match is None:
-            return None
-        self.position = match.end()
-        return match.group()
-
-    def argument(self) -> int:
-        """Note where the next one begins."""
-        self.skip_space()
-        self.arguments.append(self.position)
-        return self.position
-
-    def number(self, what: str) -> float:
-        start = self.argument()
-        found = self.read(_NUMBER)
-        if found is None:
-            raise self.error(f"expected a number ({what})")
-        if not np.isfinite(float(found)):
-            raise self.error(f"{found} is too large", start)
-        return float(found)
-
-    def whole_number(self, what: str) -> int:
-        value = self.number(what)
-        if value != int(value) or value < 0:
-            raise self.error(f"expected a whole number that is not negative ({what})", self.arguments[-1])
-        return int(value)
-
-    def numbers(self) -> tuple[float, ...]:
-        values = [self.number("an argument")]
-        while self.accept(","):
-            values.append(self.number("an argument"))
-        if self.position == len(self.text):  # before anybody counts them
-            raise self.error("expected ')' or a comma")
-        return tuple(values)
-
-    def whole(self) -> tuple[tuple[float, ...], int | None]:
-        """Numbers, and within how many steps, where that is said."""
-        values = [self.number("an argument")]
-        within = None
-        while self.accept(","):
-            if self.read(_WITHIN) is None:
-                values.append(self.number("an argument, or within=STEPS"))
-                continue
-            self.expect("=", "after within")
-            within = self.deadline()
-            if self.accept(","):
-                raise self.error("within=STEPS comes last", self.position - 1)
-        if self.position == len(self.text):
-            raise self.error("expected ')' or a comma")
-        return tuple(values), within
-
-    def deadline(self) -> int:
-        """The number of steps after ``within=``, no more than the horizon, where that is known."""
-        steps = self.number("how many steps")
-        place = self.arguments[-1]
-        if steps != int(steps) or steps < 1:
-            raise self.error("within is a whole number of steps, one or more", place)
-        if self.task is not None and steps > (horizon := get_task(self.task).horizon):
-            raise self.error(f"{number(steps)} steps go beyond the horizon, which is {horizon}", place)
-        return int(steps)
-
-    def path(self, expected: str = "expected a file name") -> str:
-        """A name: quoted, or everything up to the next comma or bracket."""
-        start = self.argument()
-        quote = self.text[start : start + 1]
-        if quote in ("'", '"'):
-            end = self.text.find(quote, start + 1)
-            if end < 0:
-                raise self.error("this quotation mark is never closed", start)
-            self.position = end + 1
-            found = self.text[start + 1 : end]
-        else:
-            while self.position < len(self.text) and self.text[self.position] not in ",)":
-                self.position += 1
-            found = self.text[start : self.position].strip()
-        if not found:
-            raise self.error(expected, start)
-        return found
-
-    def opened(self, path: str, read: Callable[[str], Content]) -> Content:
-        """What the file that is the first argument holds; whatever is wrong with it is said there."""
-        try:
-            return read(path)
-        except HimatchError as reason:
-            raise self.error(str(reason), self.arguments[0]) from reason
-
-    # -- grammar ------------------------------------------------------------------------------------------------
+        super().__init__(text, task)
+        self.held_out, self.columns, self.facts = held_out, columns, facts
+        self.depth = 0
 
     def conditions(self) -> Target:
         """Everything: targets of features by name, or of all of them without any, and bounds."""
@@ -217,7 +107,7 @@ class _Parser:
         while not places or self.accept("&"):
             self.skip_space()
             places.append(self.position)
-            if self.followed_by(_NUMBER, _SIGN):
+            if self.followed_by(NUMBER, _SIGN):
                 bounds.append(self.within())
             elif self.followed_by(_FEATURE, _CONDITION):
                 feature = self.feature()
@@ -283,7 +173,7 @@ class _Parser:
         feature = self.feature()
         self.skip_space()
         ends, place = [("<" if sign == ">" else ">", value, is_open)], self.position
-        if self.followed_by(_SIGN, _NUMBER):
+        if self.followed_by(_SIGN, NUMBER):
             other, other_is_open = self.sign()
             if other != sign:
                 raise self.error(f"both signs of a range point the same way: 1 {sign} NAME {sign} 2", place)
@@ -351,7 +241,7 @@ class _Parser:
     def term(self) -> tuple[float | None, int, Item]:
         self.skip_space()
         start, weight = self.position, None
-        found = self.read(_NUMBER)
+        found = self.read(NUMBER)
         if found is not None:
             weight = float(found)
             if not 0 < weight < np.inf:
@@ -386,6 +276,7 @@ class _Parser:
         calls: dict[str, Callable[[], Item]] = {
             "return": lambda: Return(*self.whole()),
             "goal": lambda: Goal(*self.whole()),
+            "task": lambda: ServedTask(self.numbers()),
             "shift": self.shift,
             "patch": self.patch,
             "joint": self.joint,

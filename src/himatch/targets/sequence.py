@@ -54,6 +54,11 @@ class Lasting(Target):
         return None if shown is None else shown[: self.steps]
 
     @property
+    def task(self) -> tuple[float, ...] | None:
+        """That of the inner target."""
+        return self.inner.task
+
+    @property
     def in_time(self) -> bool:
         """Where the inner target is."""
         return self.inner.in_time

@@ -70,6 +70,11 @@ class Target(ABC):
         return None
 
     @property
+    def task(self) -> tuple[float, ...] | None:
+        """The parameter of the task that it names, for policies that are conditioned on one; most targets name none."""
+        return None
+
+    @property
     def in_time(self) -> bool:
         """Whether the order of its values means something: an episode's does, that of a distribution's draws not."""
         return False

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from himatch.reproduce.budgets import EARLIER_STEPS
+from himatch.reproduce.report.claimed import ClaimedRow
 from himatch.reproduce.report.claimed_methods import BC, CDT, DT, META_BC
 from himatch.reproduce.report.findings import Judged
 from himatch.reproduce.report.verdicts import Claim, TimeClaim
+from himatch.reproduce.specification import Specification
 
 PLANNED = replace(CDT, conditioning="planned")
 FAST = replace(CDT, budget="fast")
@@ -17,6 +19,7 @@ HIMATCH = tuple(replace(row, policy="himatch") for row in (CDT, DT, BC, META_BC)
 OWN_CDT = HIMATCH[0]
 OWN_PLANNED, REHEARSED = (replace(OWN_CDT, conditioning=name) for name in ("planned", "rehearsed"))
 GAUSSIAN = tuple(replace(row, policy="gaussian") for row in (CDT, DT, BC, META_BC))
+HIPI, GH, PLAIN = (ClaimedRow(Specification(name), budget="smoke", steps=10_000) for name in ("hipi", "gh", "bc"))
 
 OWN: tuple[Judged, ...] = (
     Claim("synthetic: CDT beats BC (listed order)", "synthesized_smm", CDT, (BC,)),
@@ -39,6 +42,10 @@ OWN: tuple[Judged, ...] = (
             ("zvel, vertical velocity", "zvel_match_main"),
             ("unseen, x-velocity", "unseen"),
         )
+    ),
+    *(
+        Claim(f"cheetah-vel: {name} has at most half of BC's W₁", "cheetah_vel_match_main", row, (PLAIN,), factor=0.5)
+        for name, row in (("HIPI-BC", HIPI), ("generalized hindsight's relabelling with BC", GH))
     ),
     TimeClaim("xvel: the fast preset trains CDT in at most 60 s a model", "xvel_match_main", FAST, 60.0),
     Claim(

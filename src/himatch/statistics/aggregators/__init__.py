@@ -6,12 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 from himatch.errors import HimatchError
-from himatch.statistics.aggregators.aggregator import Additive, Aggregator, Stretchwise
+from himatch.statistics.aggregators.aggregator import Additive, Aggregator, Stretchwise, Tasked
 from himatch.statistics.aggregators.best_task import BestTask
 from himatch.statistics.aggregators.counts import Counts
 from himatch.statistics.aggregators.discounted_sum import DiscountedSum
 from himatch.statistics.aggregators.final_value import FinalValue
 from himatch.statistics.aggregators.histogram import Histogram
+from himatch.statistics.aggregators.inferred_task import HighestRankedTask, LikeliestTask
 from himatch.statistics.aggregators.moments import Moments
 from himatch.statistics.aggregators.timed_sum import TimedSum
 from himatch.statistics.aggregators.timed_value import TimedValue
@@ -25,9 +26,12 @@ __all__ = [
     "Counts",
     "DiscountedSum",
     "FinalValue",
+    "HighestRankedTask",
     "Histogram",
+    "LikeliestTask",
     "Moments",
     "Stretchwise",
+    "Tasked",
     "TimedSum",
     "TimedValue",
     "Window",
@@ -37,7 +41,10 @@ __all__ = [
 
 AGGREGATORS: dict[str, type[Any]] = {
     cls.kind: cls
-    for cls in (BestTask, Counts, DiscountedSum, FinalValue, Histogram, Moments, TimedSum, TimedValue, Window)
+    for cls in (
+        *(BestTask, Counts, DiscountedSum, FinalValue, HighestRankedTask, Histogram, LikeliestTask, Moments, TimedSum),
+        *(TimedValue, Window),
+    )
 }
 """Every fixed aggregator by the name it is stored under."""
 

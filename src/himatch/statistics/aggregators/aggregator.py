@@ -72,6 +72,14 @@ class Stretchwise(Aggregator, Protocol):
         """What both steps are multiplied by, ``(k,)`` each."""
 
 
+@runtime_checkable
+class Tasked(Aggregator, Protocol):
+    """An aggregator whose statistic says which task the rest serves, so that a target may name one."""
+
+    def of_task(self, parameter: Float[Array, " d"]) -> Float[Array, " k"]:
+        """The statistic of what serves the task with that parameter."""
+
+
 def check_gamma(gamma: float) -> None:
     """Refuse a discount outside (0, 1]."""
     if not 0.0 < gamma <= 1.0:

@@ -37,3 +37,9 @@ class BestTask:
         best = discounted_sums(phi, self.gamma).argmax(axis=1)
         onehot: Array = np.eye(phi.shape[1], dtype=np.float32)[best]
         return onehot
+
+    @shaped
+    def of_task(self, parameter: Float[Array, " d"]) -> Float[Array, " d"]:
+        """One-hot: a task is named by the weights of the rewards, of which the largest counts."""
+        onehot: Array = np.eye(len(parameter), dtype=np.float32)[parameter.argmax()]
+        return onehot
