@@ -95,6 +95,10 @@ def _measured(suite: Suite, layout: TableLayout) -> str:
             "Returns of rollouts under held-out targets; nearest to the held-out episodes' own is best. D4RL's score "
             "is 0 for a random policy and 100 for an expert."
         )
+    if layout.measure == "share":
+        return f"Returns of rollouts as a part of the expert's. {suite.targets_note}"
+    if layout.measure == "missed":
+        return f"Distances of the {feature} at the deadline to a goal, in spreads. {suite.targets_note}"
     exact = "Exact " if layout.measure == "exact" else ""
     measured = f"{exact}Wasserstein-1 distance between the {feature} distributions of rollouts and target."
     codes = "" if layout.code_size is None else f"Codes have m = {layout.code_size} numbers."

@@ -46,13 +46,16 @@ class Cell:
 
 
 def scores_of(target: TargetScore, layout: TableLayout) -> list[float]:
-    """What a table shows of a target, one for each seed: the paper's W1 or the exact one, or returns."""
-    return {"return": target.returns, "exact": target.exact}.get(layout.measure, target.w1)
+    """What a table shows of a target, one for each seed: W1, the paper's or exact, returns, or what was missed."""
+    if layout.measure == "share":
+        return [earned / target.target_return for earned in target.returns] if target.target_return else []
+    known = {"return": target.returns, "exact": target.exact, "missed": target.missed or []}
+    return known.get(layout.measure, target.w1)
 
 
 def reference_of(target: TargetScore, layout: TableLayout) -> float | None:
     """What these are held against: the same of the episode mixture, or the held-out episode's return."""
-    known = {"return": target.target_return, "exact": target.exact_reference}
+    known = {"return": target.target_return, "exact": target.exact_reference, "share": None, "missed": None}
     return known.get(layout.measure, target.reference)
 
 

@@ -212,7 +212,7 @@ def _elsewhere(below: ResultRow, methods: Sequence[ResultRow]) -> list[str]:
 
 
 def _mark_best(methods: Sequence[ResultRow], layout: TableLayout) -> list[ResultRow]:
-    """Mark the lowest W1 of each column, or the return nearest to the held-out episodes'; alone nothing is best."""
+    """Mark the lowest distance of each column, or the best return; alone nothing is best."""
     rows = [list(row.cells) for row in methods]
     for i in range(len(rows[0])):
         found = {j: _distance(row[i], layout) for j, row in enumerate(rows)}
@@ -224,6 +224,9 @@ def _mark_best(methods: Sequence[ResultRow], layout: TableLayout) -> list[Result
 
 
 def _distance(cell: Cell, layout: TableLayout) -> float | None:
+    """The lower, the better: of returns that of the held-out episodes is best, of parts of the expert's the largest."""
     if cell.ours is None or layout.is_distance:
         return None if cell.ours is None else cell.ours.mean
+    if layout.measure == "share":
+        return -cell.ours.mean
     return None if cell.reference is None else abs(cell.ours.mean - cell.reference.mean)
