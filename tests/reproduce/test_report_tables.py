@@ -14,7 +14,10 @@ from himatch.reproduce.report import ResultTable, build_tables
 from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.captions import data_hash
 from himatch.reproduce.report.orderings import judge_orderings
+from himatch.reproduce.report.rows import row_key
+from himatch.reproduce.report.spreadsheet import targets_csv
 from himatch.reproduce.results import JobResult
+from himatch.reproduce.specification import Specification
 
 
 @pytest.fixture(scope="module")
@@ -259,6 +262,23 @@ def test_budgets_have_rows_of_their_own_and_repeats_are_noted() -> None:
     assert "DT" not in [row.name for row in table.methods]
     with pytest.warns(HimatchWarning, match="found twice"):
         build_tables([jobs[0], jobs[0]])
+
+
+def test_rollouts_that_were_read_at_the_next_state_are_a_row_of_their_own() -> None:
+    usual = job("xvel", "hopper", "DT", "x_velocity", held_out())
+    later = replace(usual, provenance={**usual.provenance, "recorded_at": "t+1"})
+    (table,) = build_tables([later, usual])  # without a warning
+    assert [row.name for row in table.methods if not row.is_missing] == ["DT", "DT, read at s_t+1"]
+    assert "are read at s_t+1 in rows that say so" in table.caption
+    key = row_key(Specification("dt"), usual)
+    assert table.row(key) is not None
+    assert table.row(key) is not table.row(replace(key, recorded_at="t+1"))
+    (alone,) = build_tables([later])
+    assert alone.row(key) is not None  # claims are about what there is
+    assert [row.name for row in alone.methods if not row.is_missing] == ["DT"]
+    *_, plain = targets_csv([usual]).splitlines()
+    *_, read = targets_csv([later]).splitlines()
+    assert (plain.rsplit(",", 1)[1], read.rsplit(",", 1)[1]) == ("t", "t+1")
 
 
 def test_training_for_longer_is_a_row_of_its_own() -> None:

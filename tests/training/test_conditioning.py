@@ -33,6 +33,8 @@ def riddle() -> hm.TrajectoryDataset:
         (hm.MomentsDT("shown"), True),
         (hm.BDT(m=2, target_window=6, look_ahead=6), True),
         (hm.DTE2E(m=2, target_window=6, look_ahead=6), True),
+        (hm.DTAE(m=2, target_window=6, look_ahead=6), True),
+        (hm.DTCPC(m=2, target_window=6, look_ahead=6), True),
         (hm.BC(), False),
     ],
     ids=lambda value: getattr(value, "name", None),

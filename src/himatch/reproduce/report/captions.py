@@ -76,7 +76,7 @@ def caption_of(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) 
     parts = (
         _measured(suite, layout),
         _drawn(results),
-        _recorded(layout, results),
+        _recorded(results),
         effort(results),
         *trained,
         *_sources(layout, results),
@@ -111,14 +111,12 @@ def _drawn(results: Sequence[JobResult]) -> str:
     return f"They are those of seed {' and '.join(map(str, seeds))}." if seeds else ""
 
 
-def _recorded(layout: TableLayout, results: Sequence[JobResult]) -> str:
+def _recorded(results: Sequence[JobResult]) -> str:
     """Which rollouts were read at other states than targets are."""
-    known = [result for result in results if result.method is not None]
-    later = [result for result in known if result.provenance.get("recorded_at", "t") != "t"]
-    if not later:
+    known = {row_key(result.method, result).recorded_at for result in results if result.method is not None}
+    if known <= {"t"}:
         return ""
-    names = dict.fromkeys(layout.row_name(result.method) for result in later if result.method is not None)
-    whose = "all rows" if len(later) == len(known) else " and ".join(names)
+    whose = "rows that say so" if "t" in known else "all rows"
     return f"Features of rollouts are read at s_t+1 in {whose}, as in the authors' code; those of targets at s_t."
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from himatch.divergences import Summary
@@ -130,5 +130,6 @@ class ResultTable:
         return tuple(dict.fromkeys(task for column in self.columns for task, _ in column.parts))
 
     def row(self, key: RowKey) -> ResultRow | None:
-        """The row of a key."""
-        return next((row for row in self.rows if row.key == key), None)
+        """The row of a key; where nothing of it was read at the state of the step, that of the next one."""
+        known = {row.key: row for row in self.methods}
+        return known.get(key) or known.get(replace(key, recorded_at="t+1"))
