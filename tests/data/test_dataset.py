@@ -424,6 +424,17 @@ def test_different_tasks_cannot_be_joined(tmp_path):
         hm.load_dataset(f"{tmp_path}/halfcheetah-medium.npz+{tmp_path}/walker2d-medium.npz")
 
 
+def test_joined_sources_of_one_name_are_told_apart(tmp_path):
+    for day in ("monday", "tuesday"):
+        (tmp_path / day / "logs").mkdir(parents=True)
+        write_npz(make_episodes(), tmp_path / day / "logs")
+    one, two = (next((tmp_path / day / "logs").iterdir()) for day in ("monday", "tuesday"))
+    dataset = hm.load_dataset(f"{one}+{two}")
+    assert dataset.name == f"monday/logs/{one.name}+tuesday/logs/{one.name}"
+    assert hm.load_dataset([str(one)] * 2).name == f"{one.name}+{one.name}"  # the very same
+    assert hm.load_dataset("+".join([str(one)] * 300)).name.count("+") == 299  # no file is called that
+
+
 @pytest.mark.parametrize("source", ["+", "a.npz+", "+a.npz", "a.npz++b.npz"])
 def test_a_plus_with_nothing_beside_it_is_refused(source):
     with pytest.raises(DataError, match="nothing beside one of the"):

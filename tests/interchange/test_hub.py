@@ -17,6 +17,7 @@ import himatch as hm
 from himatch._runtime.seals import write_sealed
 from himatch.cli.main import parse
 from himatch.cli.train import TrainRun
+from himatch.data import write_minari
 from himatch.errors import HimatchError
 from himatch.interchange.card import command, model_card
 from himatch.methods import method_spec
@@ -48,6 +49,19 @@ def test_what_is_loaded_is_what_was_pushed(trained: Path, hub: LocalHub, hopper:
     ]
     np.testing.assert_array_equal(*actions)
     assert theirs.held_out is None  # nobody's episodes leave the machine
+
+
+def test_folders_of_ones_own_machine_stay_there(hub: LocalHub, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    logs = tmp_path / "at-home" / "hopper-mine-v0"
+    write_minari(hopper, logs)
+    first = hm.train(hm.DT(), hm.load_dataset(logs), out=tmp_path / "first", **SMALL).folder  # type: ignore[arg-type]
+    run = hm.train(hm.DT(), hm.load_dataset(logs), out=tmp_path / "run", start=first, **SMALL).folder  # type: ignore[arg-type]
+    assert str(logs) in str(hm.load(run).show())
+    hm.push(run, NAME)
+    theirs = hm.load(NAME)
+    assert theirs.description["data"]["source"] == theirs.description["start"]["data"]["source"] == "hopper-mine-v0"
+    for path in theirs.folder.rglob("*"):
+        assert not path.is_file() or b"at-home" not in path.read_bytes()
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.3])

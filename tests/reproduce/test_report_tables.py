@@ -14,7 +14,10 @@ from himatch.reproduce.report import ResultTable, build_tables
 from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.captions import data_hash
 from himatch.reproduce.report.orderings import judge_orderings
+from himatch.reproduce.report.rows import row_key
+from himatch.reproduce.report.spreadsheet import targets_csv
 from himatch.reproduce.results import JobResult
+from himatch.reproduce.specification import Specification
 
 
 @pytest.fixture(scope="module")
@@ -274,6 +277,59 @@ def test_budgets_have_rows_of_their_own_and_repeats_are_noted() -> None:
     assert "DT" not in [row.name for row in table.methods]
     with pytest.warns(HimatchWarning, match="found twice"):
         build_tables([jobs[0], jobs[0]])
+
+
+def test_rollouts_that_were_read_at_the_next_state_are_a_row_of_their_own() -> None:
+    usual = job("xvel", "hopper", "DT", "x_velocity", held_out())
+    later = replace(usual, provenance={**usual.provenance, "recorded_at": "t+1"})
+    (table,) = build_tables([later, usual])  # without a warning
+    assert [row.name for row in table.methods if not row.is_missing] == ["DT", "DT, read at s_t+1"]
+    assert "are read at s_t+1 in rows that say so" in table.caption
+    key = row_key(Specification("dt"), usual)
+    assert table.row(key) is not None
+    assert table.row(key) is not table.row(replace(key, recorded_at="t+1"))
+    (alone,) = build_tables([later])
+    assert alone.row(key) is not None  # claims are about what there is
+    assert [row.name for row in alone.methods if not row.is_missing] == ["DT"]
+    *_, plain = targets_csv([usual]).splitlines()
+    *_, read = targets_csv([later]).splitlines()
+    assert (plain.rsplit(",", 1)[1], read.rsplit(",", 1)[1]) == ("t", "t+1")
+
+
+def test_returns_are_parts_of_the_experts_and_the_largest_is_best() -> None:
+    places = [
+        Place(f"return({r})", group, {"target_return": 2000.0}) for r, group in ((2100, "best"), (2000, "expert"))
+    ]
+    rows = {"UDRL": [[1900.0, 1700.0], [2000.0, 2200.0]], "DT": [[1000.0, 1200.0], [2000.0, 2100.0]]}
+    jobs = []
+    for name, returns in rows.items():
+        found = job("hindsight-return", "hopper", name, "reward", places)
+        targets = [replace(t, returns=r, w1=[], energy=[]) for t, r in zip(found.targets, returns, strict=True)]
+        jobs.append(replace(found, targets=targets))
+    (table,) = build_tables(jobs)
+    udrl, dt = (cell_of(table, name, "hopper/best") for name in rows)
+    assert udrl.ours is not None
+    assert udrl.ours.mean == pytest.approx(0.9)
+    assert (udrl.best, dt.best) == (True, False)
+    assert wording.ours(udrl, table) == "90.0% ± 5.0%"
+    assert table.reference is None
+
+
+def test_goals_are_missed_in_spreads_and_the_least_is_best() -> None:
+    places = [Place("goal(1, within=50)", "expert", {}), Place("goal(2, within=50)", "medium", {})]
+    jobs = []
+    for name, missed in {"GCSL": [0.1, 0.2], "BC (no-context)": [0.4, 0.3]}.items():
+        found = job("hindsight-goal", "hopper", name, "x_velocity", places)
+        targets = [replace(t, w1=[], energy=[], missed=missed, played=[1.0, 0.5]) for t in found.targets]
+        jobs.append(replace(found, targets=targets))
+    (table,) = build_tables(jobs)
+    gcsl, bc = (cell_of(table, name, "hopper/total") for name in ("GCSL", "BC (no-context)"))
+    assert gcsl.ours is not None
+    assert gcsl.ours.mean == pytest.approx(0.15)
+    assert (gcsl.best, bc.best) == (True, False)
+    assert gcsl.played == pytest.approx(0.75)
+    assert gcsl.charged is None
+    assert [line.rsplit(",", 5)[1] for line in targets_csv(jobs[:1]).splitlines()[1:3]] == ["0.1", "0.2"]
 
 
 def test_training_for_longer_is_a_row_of_its_own() -> None:

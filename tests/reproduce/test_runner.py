@@ -101,6 +101,8 @@ SHORT = {
     "ant-xy": {"methods": ("cdt",)},
     "imitation": {"tasks": ("hopper",), "methods": ("bdt", "dt-e2e")},
     "unseen": {"tasks": ("hopper",), "conditioning": ("nominal", "planned")},
+    "hindsight-return": {"tasks": ("hopper",), "conditioning": ("nominal", "remaining")},
+    "hindsight-goal": {"tasks": ("hopper",)},
     "data": {"tasks": ("hopper",)},
 }
 
@@ -118,10 +120,16 @@ def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path
         assert len(result.provenance["source"]) == 40
         assert result.provenance.get("device") != "cpu"  # which says nothing of the machine
         for target in result.targets:
-            assert sum(_flat(target.histograms["target"])) == pytest.approx(1.0, abs=1e-3)
             assert bool(target.returns) == (not SUITES[name].mixes_rewards)
-            if SUITES[name].targets in ("held-out", "shift"):  # a moved target has its episode's
+            if SUITES[name].targets in ("held-out", "shift", "best"):  # a moved target has its episode's
                 assert target.target_return is not None
+            assert (target.missed is not None) == (SUITES[name].targets == "goals")
+            if SUITES[name].targets in ("best", "goals"):  # which are no distributions
+                assert target.w1 == []
+                assert len(target.played) == 1
+                assert target.missed is None or len(target.missed) == 1
+                continue
+            assert sum(_flat(target.histograms["target"])) == pytest.approx(1.0, abs=1e-3)
             if name != "data":
                 assert len(target.w1) == len(target.within_episode) == len(result.seeds) == 1
                 assert (target.in_order is None) == (" then " not in target.name)
@@ -133,6 +141,7 @@ def test_every_suite_runs_end_to_end(name: str, tiny: None, cache: str, tmp_path
         "cheetah-vel": {"0.5", "1.5", "2.5"},
         "zvel": {"uni-modal", "bi-modal"},
         "unseen": set(KINDS),
+        "hindsight-return": {"best", "best tenth", "expert"},
         "data": {"best", "middle", "worst", "all"},
     }
     assert groups == expected.get(name, {"expert", "medium"})

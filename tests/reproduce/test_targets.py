@@ -49,3 +49,34 @@ def test_a_suite_that_needs_no_more_episodes_makes_none() -> None:
     split = hm.Split(extra[:1], extra[1:], ("expert",), np.array([0]), np.array([1]))
     targets = suite_targets(SUITES["xvel"], "halfcheetah", split, 0, lambda: pytest.fail("nobody asked"))
     assert [target.group for target in targets] == ["expert"]
+
+
+def earning(total: float, steps: int) -> hm.Trajectory:
+    """The reward is the same at every step; the x-velocity is the step's number."""
+    observations = np.zeros((steps, 17), dtype=np.float32)
+    observations[:, 8] = np.arange(steps)
+    observations[:, 0] = total  # or one would be a copy of the other
+    rewards = np.full(steps, total / steps, dtype=np.float32)
+    return hm.Trajectory(observations, np.zeros((steps, 6), dtype=np.float32), rewards)
+
+
+def test_returns_that_are_asked_for_are_those_of_training_episodes() -> None:
+    totals = [*range(100, 2100, 100), 9000.0]
+    data = hm.load_dataset([earning(total, 10) for total in totals], "halfcheetah")
+    split = hm.Split(data[:20], data[20:], ("expert",), np.arange(20), np.array([20]))
+    targets = suite_targets(SUITES["hindsight-return"], "halfcheetah", split, 0, lambda: pytest.fail("nobody asked"))
+    asked = {target.group: target.target for target in targets}
+    assert [target.name for target in asked.values()] == ["return(2000)", "return(1950)", "return(1550)"]
+    assert list(asked) == ["best", "best tenth", "expert"]
+    assert [target.held_against for target in targets] == pytest.approx([1550.0] * 3)  # the better half
+
+
+def test_goals_are_where_held_out_episodes_are_in_time() -> None:
+    data = hm.load_dataset([earning(1.0, 300), earning(2.0, 250), earning(3.0, 120)], "halfcheetah")
+    split = hm.Split(data[:1], data[1:], ("expert", "medium"), np.array([0]), np.array([1, 2]))
+    targets = suite_targets(SUITES["hindsight-goal"], "halfcheetah", split, 0, lambda: pytest.fail("nobody asked"))
+    assert [(target.target.name, target.group) for target in targets] == [
+        ("goal(49, within=50)", "expert"),
+        ("goal(199, within=200)", "expert"),
+        ("goal(49, within=50)", "medium"),  # the other one is too short for the rest
+    ]

@@ -17,6 +17,7 @@ from random_episodes import episode
 from short_tasks import short_tasks  # noqa: F401  (a fixture of the module)
 
 import himatch as hm
+from himatch.data import write_minari
 from himatch.errors import DataError, HimatchError, HimatchWarning
 from himatch.methods import METHODS, Method
 from himatch.rounds import loop
@@ -296,6 +297,23 @@ def test_other_logs_are_refused(run_of_two: Path, logs: hm.TrajectoryDataset, tm
     (tmp_path / "mine" / "thesis.txt").write_text("all of it")
     with pytest.raises(DataError, match="holds no online training"):
         hm.online(run_of_two, out=tmp_path / "mine", data=logs, **HOW)
+
+
+def test_the_logs_are_found_where_they_lay(
+    logs: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in another folder of the same name."""
+    for day, episodes in (("monday", logs), ("tuesday", logs[::-1])):
+        (tmp_path / day).mkdir()
+        write_minari(episodes, tmp_path / day / "mine-v0")
+    monkeypatch.chdir(tmp_path)
+    begin(METHOD, hm.load_dataset("monday/mine-v0", logs.task), Path("run"))
+    assert "monday/mine-v0, 14 episodes" in str(hm.load("run").show())
+    monkeypatch.chdir(tmp_path / "tuesday")
+    with pytest.raises(DataError, match=r"say where they are \(--data SOURCE\)"):
+        hm.online("../run", out="out", **HOW)
+    monkeypatch.chdir(tmp_path)
+    assert hm.online("run", out="out", **HOW).folder.name == "run"
 
 
 def test_a_policy_without_conditioning_or_environment_is_refused(logs: hm.TrajectoryDataset, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from PIL import Image
 from random_episodes import episode
 from run_files import describe_anew
 from safetensors.torch import load_file
+from untrained import untrained
 
 import himatch as hm
 from himatch._runtime.progress import interrupt, on_signals
@@ -78,6 +79,14 @@ def test_train_save_load_predict(name: str, hopper: hm.TrajectoryDataset, tmp_pa
     assert steps(tmp_path / "run", 4) == list(range(2, 13, 2))
     assert (tmp_path / "run" / "loss.png").exists()
     assert weights(tmp_path / "run", 3, "best").keys() == weights(tmp_path / "run", 3).keys()
+
+
+@each
+def test_another_episode_to_be_like_is_another_action(name: str, hopper: hm.TrajectoryDataset, tmp_path: Path) -> None:
+    """What a method learns is shown elsewhere (test_conditioning.py says where); here, that nothing ignores z."""
+    policy = untrained(VARIANTS[name], hopper, tmp_path / "run")
+    own, swapped = policy.actions(hopper[0]), policy.actions(hopper[0], hopper[1])
+    assert np.array_equal(own, swapped) == (policy.method.name == "bc")
 
 
 @pytest.mark.usefixtures("whole_ends")

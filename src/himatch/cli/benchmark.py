@@ -17,8 +17,8 @@ class Benchmark:
     """Run experiments of the paper: make the data, train the models, roll out, write results; resumable."""
 
     suites: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")]
-    """xvel, reward, synthetic, shift, return, cheetah-vel, zvel, ant-xy, imitation, data, and unseen, which the paper
-    does not have; or all."""
+    """xvel, reward, synthetic, shift, return, cheetah-vel, zvel, ant-xy, imitation, data, and unseen, hindsight-return
+    and hindsight-goal, which the paper does not have; or all."""
     out: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """Folder for models and results; what is there already is not done again."""
     budget: Annotated[Literal["smoke", "fast", "paper"], tyro.conf.arg(metavar="smoke|fast|paper")] = "fast"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import overload
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from himatch.data.describe import as_html, columns, some
 from himatch.data.extremes import Extremes, find_extremes
 from himatch.data.packed import Packed
+from himatch.data.wording import without_folders
 from himatch.errors import DataError
 from himatch.tasks import Discrete, Task
 from himatch.types import Array, Trajectory
@@ -214,9 +214,8 @@ class TrajectoryDataset(Sequence[Trajectory]):
 
     @property
     def name(self) -> str:
-        """The source without its folders; joined ones are all named."""
-        parts = [self.source] if Path(self.source).exists() else self.source.split("+")
-        return "+".join(Path(part).name for part in parts)
+        """The source without its folders, for others; joined ones are all named."""
+        return without_folders(self.source)
 
     @property
     def observation_names(self) -> tuple[str, ...]:

@@ -56,7 +56,8 @@ def overview_of(
         steps=steps,
         weights=weights,
         data={
-            **{key: data.get(key) for key in ("source", "episodes", "steps", "hash")},
+            "source": run.folder.logs or data.get("source"),
+            **{key: data.get(key) for key in ("episodes", "steps", "hash")},
             "kept_episodes": 0 if reference is None else len(reference.lengths),
         },
         conditioned_on=method.meaning(run.statistic) if description["widths"]["z"] else "nothing",

@@ -6,6 +6,7 @@ import datetime
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from himatch.data import Split, TrajectoryDataset
 from himatch.data.minari import find_folder
 from himatch.data.split import ranked_groups
 from himatch.errors import HimatchWarning
+from himatch.evaluation.distances import whole_range
 from himatch.evaluation.result import MatchResult
 from himatch.policy import Policy
 from himatch.reproduce.jobs import Job, Options
@@ -117,24 +119,32 @@ def _result(key: ResultKey, options: Options, **found: Any) -> JobResult:
 
 
 def _score(place: SuiteTarget, result: MatchResult) -> TargetScore:
-    demonstration = (place.moved_from or place.target).demonstration()
-    rewarded = demonstration is not None and demonstration.rewards is not None
-    return TargetScore(
+    of_all = TargetScore(
         name=place.target.name,
         group=place.group,
-        w1=_floats(result.binned_per_seed),
-        energy=_floats(result.energy_per_seed),
+        w1=[],
+        energy=[],
         returns=_floats(result.returns.mean(1)),
         lengths=_floats(result.lengths.mean(1)),
-        target_return=demonstration.total_reward if rewarded and demonstration is not None else None,
+        target_return=place.held_against,
+        played=_floats(result.played_per_seed),
+        spread=_floats(result.spread),
+        outside=result.outside,
+    )
+    if place.target.matches == "goal":
+        unit = whole_range(result.spread, in_spreads=False)
+        return replace(of_all, missed=_floats(result.error_per_seed / unit))
+    if place.target.matches == "return":
+        return of_all
+    return replace(
+        of_all,
+        w1=_floats(result.binned_per_seed),
+        energy=_floats(result.energy_per_seed),
         reference=None if result.mixture is None else result.mixture.binned,
         exact_reference=None if result.mixture is None else result.mixture.w1,
-        played=_floats(result.played_per_seed),
         exact=_floats(result.w1_per_seed),
         within_episode=_floats(result.within_episode_per_seed),
         in_order=_floats(result.in_order_per_seed) if len(result.stretches) > 1 else None,
-        spread=_floats(result.spread),
-        outside=result.outside,
         shift=place.shift,
         ordering=place.ordering,
         histograms=histograms(

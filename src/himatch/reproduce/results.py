@@ -41,6 +41,7 @@ class TargetScore:
     returns: list[float]
     lengths: list[float]
     target_return: float | None = None
+    """What the returns are held against: that of the episode, or the expert's."""
     reference: float | None = None
     """The paper's W1 of the episode mixture."""
     exact_reference: float | None = None
@@ -52,6 +53,8 @@ class TargetScore:
     """The exact W1 of every rollout by itself; of targets one after another of each in its own steps."""
     in_order: list[float] | None = None
     """The exact W1 of pooled rollouts to targets one after another, each in its own steps, where there are several."""
+    missed: list[float] | None = None
+    """How far the last values of rollouts are from a goal, in spreads; of goals alone, which have no W1."""
     spread: list[float] = field(default_factory=list)
     """The 1 to 99 % range of every feature in training."""
     shift: float | None = None

@@ -15,6 +15,7 @@ _LABELS = {
     **{"cdt": "Categorical DT", "dt": "DT", "bc": "BC (no-context)", "meta-bc": "Meta-BC", "focal": "FOCAL"},
     **{"bdt": "BDT", "dt-ae": "DT-AE", "dt-cpc": "DT-CPC", "dt-e2e": "DT-E2E"},
     **{"hipi": "HIPI-BC", "gh": "Generalized hindsight, BC", "multi-task": "Multi-task BC"},
+    **{"goal": "Goal DT", "gcsl": "GCSL", "udrl": "UDRL", "rcp": "RCP"},
 }
 _POLICIES = {
     **{"paper": "paper's policy", "himatch": "himatch"},
@@ -24,6 +25,7 @@ _POLICIES = {
 _FORMS = {
     **{"mode": "{}", "m": "m={}", "target_window": "N={}", "codes": "{}"},
     **{"public_mask": "its mask", "public_start": "its first step"},
+    **{"given": "given the {}", "relabel": "{} relabelling", "steps_left": "steps left"},
     **{"feature": "sum of {}", "z": "z {}", "scale": "scale {:g}", "time_std": "time std {:g}", "sampling": "by {}"},
 }
 """How names show what tells a row apart, in this order."""

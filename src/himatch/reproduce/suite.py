@@ -16,7 +16,7 @@ from himatch.reproduce.paper import PaperTable, paper_tables
 from himatch.reproduce.policies import PolicyName
 from himatch.reproduce.specification import Specification, display_name, paper_name
 
-TargetKind = Literal["held-out", "synthetic", "shift", "velocities", "patchwork", "unseen", "dataset"]
+TargetKind = Literal["held-out", "synthetic", "shift", "velocities", "patchwork", "unseen", "best", "goals", "dataset"]
 SplitKind = Literal["paper", "velocities", "all"]
 
 PLANAR = ("halfcheetah", "hopper", "walker2d")
@@ -89,8 +89,9 @@ class TableLayout:
     tasks: tuple[str, ...] = PLANAR
     averaged: tuple[str, ...] = ("total",)
     over: Literal["tasks", "groups"] = "tasks"
-    measure: Literal["w1", "exact", "return", "slope"] = "w1"
-    """``w1`` is the paper's, on the bins of z; ``exact`` that of the values themselves."""
+    measure: Literal["w1", "exact", "return", "slope", "share", "missed"] = "w1"
+    """``w1`` is the paper's, on the bins of z; ``exact`` that of the values themselves. ``share`` is a return as a part
+    of the expert's, ``missed`` the distance to a goal."""
     code_size: int | None = None
     """Only methods with codes of this size (the paper's short table has ``m`` = 16)."""
     pictured: bool = True
@@ -110,7 +111,12 @@ class TableLayout:
     @property
     def is_distance(self) -> bool:
         """Whether its cells hold distances, of which the lowest is best."""
-        return self.measure in ("w1", "exact")
+        return self.measure in ("w1", "exact", "missed")
+
+    @property
+    def most_is_best(self) -> bool:
+        """Whether the highest of a column is best."""
+        return self.measure in ("share", "success")
 
     @property
     def paper(self) -> PaperTable:
@@ -169,6 +175,11 @@ class Suite:
     """What captions say about its targets."""
     other_feature: str = ""
     """Why the paper's figures may be of another feature than ours: they are shown, and no ratio to them."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is himatch's and fills no table of the paper."""
+        return not any(layout.is_papers for layout in self.tables)
 
     @property
     def mixes_rewards(self) -> bool:

@@ -93,6 +93,21 @@ _DTS = (
     _changed(DT, "fast", feature="reward", **AUTHORS),
 )
 
+# What came before and beside the paper: policies that are conditioned on one number of what followed.
+_RETURN_CONDITIONED = (
+    DT,
+    SuiteMethod(Specification("udrl"), matched=True),
+    SuiteMethod(Specification("rcp"), matched=True),
+    SuiteMethod(Specification.of("rcp", given="advantage"), matched=True),
+    BC,
+)
+_GOAL_CONDITIONED = (
+    SuiteMethod(Specification("goal"), matched=True),
+    SuiteMethod(Specification.of("goal", relabel="uniform", steps_left=True), matched=True),
+    SuiteMethod(Specification("gcsl"), matched=True),
+    BC,
+)
+
 SUITES: Mapping[str, Suite] = {
     suite.name: suite
     for suite in (
@@ -255,6 +270,39 @@ SUITES: Mapping[str, Suite] = {
             targets_note="Targets are drawn over the range of the training data: uniforms, three modes, narrow "
             "Gaussians where the data is thin, and two or three Gaussians one after another. Pooled rollouts do not "
             "show in which order these were played; the distance within an episode is of each in its own steps.",
+        ),
+        Suite(
+            "hindsight-return",
+            PLANAR,
+            ("reward",),
+            _RETURN_CONDITIONED,
+            (
+                TableLayout(
+                    "hindsight_return",
+                    "reward",
+                    "Returns that were asked for",
+                    groups=("best", "best tenth", "expert"),
+                    averaged=("best", "best tenth", "expert"),
+                    measure="share",
+                    pictured=False,
+                ),
+            ),
+            targets="best",
+            targets_note="Asked for is the return of the best training episode, the mean of the best tenth, or the "
+            "mean of the better half; that one is the expert's.",
+        ),
+        Suite(
+            "hindsight-goal",
+            PLANAR,
+            ("x_velocity",),
+            _GOAL_CONDITIONED,
+            (
+                TableLayout(
+                    "hindsight_goal", "x_velocity", "Goals to be reached in time", measure="missed", pictured=False
+                ),
+            ),
+            targets="goals",
+            targets_note="Goals are what held-out episodes show after 50 and 200 steps, to be reached in as many.",
         ),
         # Figure dataset of the paper; it has no table.
         Suite("data", (*PLANAR, "ant"), ("x_velocity", "reward"), (), (), targets="dataset"),

@@ -16,7 +16,7 @@ from himatch.reproduce.suite import Suite
 from himatch.reproduce.suites import HELD_OUT_VELOCITIES, SYNTHETIC
 from himatch.reproduce.unseen import drawn
 from himatch.statistics.features import of_each, resolve_feature
-from himatch.targets import Demonstration, Shifted, Synthetic, Target, parse_target
+from himatch.targets import Demonstration, Goal, Return, Shifted, Synthetic, Target, parse_target
 from himatch.tasks import get_task
 from himatch.types import Trajectory, concatenate
 
@@ -26,6 +26,7 @@ ADDITIONAL = 5  # episodes of each behaviour that zvel's targets are made of
 ADDITIONAL_SEED = 1_000_003  # of episodes beside the dataset
 BEHAVIOURS = ("run", "backflip")
 UNSEEN_OF_A_KIND = 3
+GOALS_WITHIN = (50, 200)  # steps
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,14 @@ class SuiteTarget:
     ordering: str | None = None
     moved_from: Target | None = None
     """What it was before it was moved: its episode and that episode's return are the same."""
+    expert: float | None = None
+    """The return that rollouts' are held against, where the target is no episode."""
+
+    @property
+    def held_against(self) -> float | None:
+        """The return that rollouts' are held against: that of the target's episode, or the expert's."""
+        episode = (self.moved_from or self.target).demonstration()
+        return self.expert if episode is None or episode.rewards is None else episode.total_reward
 
 
 def additional_episodes(job: Job, options: Options) -> TrajectoryDataset:
@@ -65,6 +74,10 @@ def suite_targets(
         return _patchwork(additional())
     if suite.targets == "unseen":
         return _unseen(task, suite.features[0], split, seed)
+    if suite.targets == "best":
+        return _best(split)
+    if suite.targets == "goals":
+        return _goals(task, suite.features[0], split)
     pairs = enumerate(zip(split.held_out, split.groups, strict=True))
     held_out = [SuiteTarget(Demonstration.held_out(episode, group, i), group) for i, (episode, group) in pairs]
     if suite.targets == "shift":
@@ -92,6 +105,25 @@ def _unseen(task: str, feature: str, split: Split, seed: int) -> list[SuiteTarge
     known = get_task(task)
     values = np.concatenate(list(of_each(resolve_feature(feature, known), split.train)))
     return [SuiteTarget(parse_target(text), kind) for kind, text in drawn(values, known, UNSEEN_OF_A_KIND, seed)]
+
+
+def _best(split: Split) -> list[SuiteTarget]:
+    """Returns that training episodes show can be earned; the better half of a medium-expert set are its expert's."""
+    ranked = np.sort(split.train.returns)[::-1].astype(np.float64)
+    expert = float(ranked[: -(-len(ranked) // 2)].mean())
+    asked = {"best": ranked[0], "best tenth": ranked[: -(-len(ranked) // 10)].mean(), "expert": expert}
+    return [SuiteTarget(Return((float(f"{total:.6g}"),)), name, expert=expert) for name, total in asked.items()]
+
+
+def _goals(task: str, feature: str, split: Split) -> list[SuiteTarget]:
+    """Where held-out episodes are after so many steps, to be reached in as many."""
+    phi = resolve_feature(feature, get_task(task))
+    return [
+        SuiteTarget(Goal(tuple(float(f"{x:.6g}") for x in phi(episode)[steps - 1]), within=steps), group)
+        for episode, group in zip(split.held_out, split.groups, strict=True)
+        for steps in GOALS_WITHIN
+        if steps <= len(episode)
+    ]
 
 
 def _patchwork(extra: TrajectoryDataset) -> list[SuiteTarget]:

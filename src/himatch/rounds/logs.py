@@ -33,7 +33,7 @@ def logged_split(run: Run, data: TrajectoryDataset | Split | str | Path | None) 
 
 
 def _read(run: Run, source: str | Path | None) -> TrajectoryDataset:
-    known = run.description["data"].get("source")
+    known = run.folder.logs or run.description["data"].get("source")
     try:
         return load_dataset(known if source is None else source, run.task)
     except HimatchError as reason:

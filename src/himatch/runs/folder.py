@@ -59,7 +59,7 @@ _TENSORBOARD, _LOSSES, _Z = "tensorboard", "loss.png", ".z.npy"
 _SCORES = "scores.json"
 _PROGRAMS, _REPERTOIRE = "programs.json", "repertoire.safetensors"
 
-_OWN = ("format", "files", SEAL)  # what of run.json is about the folder, not about the run
+_OWN = ("format", "files", "logs", SEAL)  # what of run.json is about the folder, not about the run
 _CONSTANT = (_NORMALIZERS, _EPISODES, _FINGERPRINT, f"{_HELD_OUT}/**/*")  # files that run.json lists, as patterns
 
 PORTABLE = (
@@ -151,13 +151,22 @@ class RunFolder:
             raise DataError(f"{path}: not the description of a run")
         return content
 
-    def write_description(self, description: Mapping[str, Any]) -> None:
-        """Write it after all files that do not change, which it lists: its presence makes a run folder."""
+    @property
+    def logs(self) -> str | None:
+        """Where the episodes lay that it was trained on, as they were named; a folder that was moved may not say."""
+        return self._content().get("logs")
+
+    def write_description(self, description: Mapping[str, Any], logs: str | None = None) -> None:
+        """Write it after all files that do not change, which it lists: its presence makes a run folder.
+
+        Where the ``logs`` lay stays in this folder; the description, which travels, has their name alone.
+        """
         content = {key: value for key, value in description.items() if key not in _OWN}
         found = sorted({path for pattern in _CONSTANT for path in self.path.glob(pattern) if path.is_file()})
         with writing(self.path / _RUN):
             files = {path.relative_to(self.path).as_posix(): file_facts(path) for path in found}
-        write_sealed(self.path / _RUN, {"format": RUN_FORMAT, **content, "files": files})
+        lay = {} if logs is None else {"logs": logs}
+        write_sealed(self.path / _RUN, {"format": RUN_FORMAT, **content, **lay, "files": files})
         self._identity = digest(content)
 
     def incomplete(self, reason: object) -> DataError:

@@ -172,7 +172,7 @@ class Plan:
         if self.statistic.matched is not None and (known := description["data"].get("labels")):
             for name, facts in usual_of_labels(references[0], self.referenced.labels).items():
                 known[name] |= facts
-        self.folder.write_description(description)
+        self.folder.write_description(description, self.split.train.source)
 
     def _note_extremes(self) -> None:
         """Warn of readings that are trained on though nobody may have meant them."""

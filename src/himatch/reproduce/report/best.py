@@ -48,6 +48,8 @@ def _miss(row: ResultRow, i: int, layout: TableLayout) -> float | None:
     cell = row.cells[i]
     if cell.ours is None or layout.is_distance:
         return None if cell.ours is None else cell.ours.mean
+    if layout.most_is_best:
+        return -cell.ours.mean
     return None if cell.reference is None else abs(cell.ours.mean - cell.reference.mean)
 
 
@@ -58,4 +60,5 @@ def _scorer(layout: TableLayout) -> Scorer:
         wanted = target.target_return
         return [] if wanted is None else [abs(found - wanted) for found in target.returns]
 
-    return returns if layout.measure == "return" else lambda _, target: scores_of(target, layout)
+    sign = -1.0 if layout.most_is_best else 1.0
+    return returns if layout.measure == "return" else lambda _, t: [sign * score for score in scores_of(t, layout)]

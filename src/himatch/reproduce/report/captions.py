@@ -76,7 +76,7 @@ def caption_of(suite: Suite, layout: TableLayout, results: Sequence[JobResult]) 
     parts = (
         _measured(suite, layout),
         _drawn(results),
-        _recorded(layout, results),
+        _recorded(results),
         effort(results),
         *trained,
         *_sources(layout, results),
@@ -95,6 +95,10 @@ def _measured(suite: Suite, layout: TableLayout) -> str:
             "Returns of rollouts under held-out targets; nearest to the held-out episodes' own is best. D4RL's score "
             "is 0 for a random policy and 100 for an expert."
         )
+    if layout.measure == "share":
+        return f"Returns of rollouts as a part of the expert's. {suite.targets_note}"
+    if layout.measure == "missed":
+        return f"Distances of the {feature} at the deadline to a goal, in spreads. {suite.targets_note}"
     exact = "Exact " if layout.measure == "exact" else ""
     measured = f"{exact}Wasserstein-1 distance between the {feature} distributions of rollouts and target."
     codes = "" if layout.code_size is None else f"Codes have m = {layout.code_size} numbers."
@@ -107,14 +111,12 @@ def _drawn(results: Sequence[JobResult]) -> str:
     return f"They are those of seed {' and '.join(map(str, seeds))}." if seeds else ""
 
 
-def _recorded(layout: TableLayout, results: Sequence[JobResult]) -> str:
+def _recorded(results: Sequence[JobResult]) -> str:
     """Which rollouts were read at other states than targets are."""
-    known = [result for result in results if result.method is not None]
-    later = [result for result in known if result.provenance.get("recorded_at", "t") != "t"]
-    if not later:
+    known = {row_key(result.method, result).recorded_at for result in results if result.method is not None}
+    if known <= {"t"}:
         return ""
-    names = dict.fromkeys(layout.row_name(result.method) for result in later if result.method is not None)
-    whose = "all rows" if len(later) == len(known) else " and ".join(names)
+    whose = "rows that say so" if "t" in known else "all rows"
     return f"Features of rollouts are read at s_t+1 in {whose}, as in the authors' code; those of targets at s_t."
 
 

@@ -1,4 +1,4 @@
-"""Which results make up a row: those of one method, policy, conditioning, budget and number of training steps."""
+"""Which results make up a row: those of one method, policy, conditioning, budget and training, read at one state."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ class RowKey:
     """Training steps, where they are not the usual ones of the budget in its day."""
     policy: str = "paper"
     """Whose policy it is, as :func:`policy_of` says."""
+    recorded_at: str = "t"
+    """The state at which features of rollouts were read."""
 
 
 def row_key(method: Specification, result: JobResult) -> RowKey:
@@ -36,7 +38,8 @@ def row_key(method: Specification, result: JobResult) -> RowKey:
     if result.policy is None:
         usual = EARLIER_STEPS.get(result.budget, usual)
     unusual = None if steps is None or usual is None or steps == usual else int(steps)
-    return RowKey(method, result.conditioning, result.budget, unusual, policy_of(result))
+    recorded = str(result.provenance.get("recorded_at", "t"))
+    return RowKey(method, result.conditioning, result.budget, unusual, policy_of(result), recorded)
 
 
 def policy_of(result: JobResult) -> str:
@@ -61,11 +64,13 @@ def gather_rows(
     several = len({result.budget for result in results}) > 1
     keyed = [(row_key(result.method, result), result) for result in results if result.method is not None]
     rows: dict[RowKey, dict[str, JobResult]] = {key: {} for key, _ in keyed}
+    read_otherwise = len({key.recorded_at for key in rows}) > 1
     names: dict[RowKey, str] = {}
     for key in rows:
         only_papers = all(other.policy == "paper" for other in rows if other.method == key.method)
         policy, budget = None if only_papers else key.policy, key.budget if several else None
-        names[key] = qualified(layout.row_name(key.method), policy, key.conditioning, budget, key.steps)
+        name = qualified(layout.row_name(key.method), policy, key.conditioning, budget, key.steps)
+        names[key] = f"{name}, read at s_{key.recorded_at}" if read_otherwise and key.recorded_at != "t" else name
     for key, result in keyed:
         if result.task in rows[key]:
             note(f"{result.suite}: {names[key]} on {result.task} was found twice; the later is shown")
@@ -78,9 +83,9 @@ def gather_rows(
         yield from ((names[key], method, key, rows[key]) for key in keys)
 
 
-def _place(key: RowKey) -> tuple[int, str, str, int, int, str]:
+def _place(key: RowKey) -> tuple[int, str, str, int, int, str, str]:
     known = key.conditioning in CONDITIONINGS
     order = CONDITIONINGS.index(key.conditioning) if known else len(CONDITIONINGS)
     policies: tuple[str, ...] = tuple(POLICIES)
     whose = policies.index(key.policy) if key.policy in policies else len(policies)
-    return order, key.conditioning, key.budget, key.steps or 0, whose, key.policy
+    return order, key.conditioning, key.budget, key.steps or 0, whose, key.policy, key.recorded_at

@@ -37,6 +37,7 @@ VERDICTS: Mapping[Verdict, tuple[str, str]] = {
 """A class and a mark for each, so that colour is not all that tells them apart."""
 
 
+MEASURES = {"return": "return", "slope": "slope", "share": "of the expert's", "missed": "missed by"}
 BELOW = {"averages": "Without targets that stumble", "slopes": "How far rollouts follow"}
 """Headings of the smaller tables."""
 
@@ -222,7 +223,7 @@ def grid_of(table: ResultTable) -> Grid:
 
 
 def _titled(column: TableColumn, table: ResultTable) -> str:
-    measure = {"return": "return", "slope": "slope", "success": "reached, %"}.get(table.layout.measure, "W₁")
+    measure = MEASURES.get(table.layout.measure, "W₁")
     return f"{measure}, {column.title.lower()}" if column.title else measure
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from himatch.divergences import Summary
@@ -46,13 +46,16 @@ class Cell:
 
 
 def scores_of(target: TargetScore, layout: TableLayout) -> list[float]:
-    """What a table shows of a target, one for each seed: the paper's W1 or the exact one, or returns."""
-    return {"return": target.returns, "exact": target.exact}.get(layout.measure, target.w1)
+    """What a table shows of a target, one for each seed: W1, the paper's or exact, returns, or what was missed."""
+    if layout.measure == "share":
+        return [earned / target.target_return for earned in target.returns] if target.target_return else []
+    known = {"return": target.returns, "exact": target.exact, "missed": target.missed or []}
+    return known.get(layout.measure, target.w1)
 
 
 def reference_of(target: TargetScore, layout: TableLayout) -> float | None:
     """What these are held against: the same of the episode mixture, or the held-out episode's return."""
-    known = {"return": target.target_return, "exact": target.exact_reference}
+    known = {"return": target.target_return, "exact": target.exact_reference, "share": None, "missed": None}
     return known.get(layout.measure, target.reference)
 
 
@@ -127,5 +130,6 @@ class ResultTable:
         return tuple(dict.fromkeys(task for column in self.columns for task, _ in column.parts))
 
     def row(self, key: RowKey) -> ResultRow | None:
-        """The row of a key."""
-        return next((row for row in self.rows if row.key == key), None)
+        """The row of a key; where nothing of it was read at the state of the step, that of the next one."""
+        known = {row.key: row for row in self.methods}
+        return known.get(key) or known.get(replace(key, recorded_at="t+1"))

@@ -20,9 +20,11 @@ class Line:
 
 
 def number(value: float, table: ResultTable) -> str:
-    """Distances as the paper prints them, returns without decimals."""
+    """Distances as the paper prints them, returns without decimals or in percent."""
     if table.layout.measure == "slope":
         return f"{round(value, 2) + 0.0:.2f}"  # no minus before a zero
+    if table.layout.measure == "share":
+        return f"{value:.1%}"
     return f"{value:,.0f}" if table.layout.measure == "return" else f"{value:.3f}"
 
 
