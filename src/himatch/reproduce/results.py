@@ -133,7 +133,7 @@ class JobResult:
 
 def charged_scores(target: TargetScore) -> list[float]:
     """``p W1 + (1 - p) R`` of every seed, of one feature: the exact W1, and R for what was not played."""
-    if len(target.spread) != 1:
+    if len(target.spread) != 1 or not target.exact:
         return []
     return [p * w1 + (1 - p) * target.spread[0] for p, w1 in zip(target.played, target.exact, strict=True)]
 
