@@ -13,6 +13,7 @@ from himatch.errors import HimatchWarning
 from himatch.reproduce.report import ResultTable, build_tables
 from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.captions import data_hash
+from himatch.reproduce.report.figures import draw
 from himatch.reproduce.report.orderings import judge_orderings
 from himatch.reproduce.report.rows import row_key
 from himatch.reproduce.report.spreadsheet import targets_csv
@@ -313,6 +314,8 @@ def test_returns_are_parts_of_the_experts_and_the_largest_is_best() -> None:
     assert (udrl.best, dt.best) == (True, False)
     assert wording.ours(udrl, table) == "90.0% ± 5.0%"
     assert table.reference is None
+    (chart,) = draw(table)  # and no histograms
+    assert chart.caption.startswith("Returns by method, higher is better")
 
 
 def test_goals_are_missed_in_spreads_and_the_least_is_best() -> None:
@@ -320,7 +323,7 @@ def test_goals_are_missed_in_spreads_and_the_least_is_best() -> None:
     jobs = []
     for name, missed in {"GCSL": [0.1, 0.2], "BC (no-context)": [0.4, 0.3]}.items():
         found = job("hindsight-goal", "hopper", name, "x_velocity", places)
-        targets = [replace(t, w1=[], energy=[], missed=missed, played=[1.0, 0.5]) for t in found.targets]
+        targets = [replace(t, w1=[], energy=[], missed=missed, played=[1.0, 0.5], spread=[3.0]) for t in found.targets]
         jobs.append(replace(found, targets=targets))
     (table,) = build_tables(jobs)
     gcsl, bc = (cell_of(table, name, "hopper/total") for name in ("GCSL", "BC (no-context)"))

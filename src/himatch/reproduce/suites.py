@@ -280,7 +280,7 @@ SUITES: Mapping[str, Suite] = {
                 TableLayout(
                     "hindsight_return",
                     "reward",
-                    "Returns that were asked for",
+                    "Returns to earn",
                     groups=("best", "best tenth", "expert"),
                     averaged=("best", "best tenth", "expert"),
                     measure="share",
@@ -288,8 +288,8 @@ SUITES: Mapping[str, Suite] = {
                 ),
             ),
             targets="best",
-            targets_note="Asked for is the return of the best training episode, the mean of the best tenth, or the "
-            "mean of the better half; that one is the expert's.",
+            targets_note="Policies are conditioned on the return of the best training episode, the mean of the best "
+            "tenth, or the mean of the better half; that one is the expert's.",
         ),
         Suite(
             "hindsight-goal",

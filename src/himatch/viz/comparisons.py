@@ -45,8 +45,8 @@ class CurvePanel:
     mixture: tuple[Sequence[float], Sequence[float]] | None = None
 
 
-def interval_chart(panels: Sequence[IntervalPanel], methods: Sequence[str]) -> Figure:
-    """Methods as rows, one panel beside the other, W1 along the axis."""
+def interval_chart(panels: Sequence[IntervalPanel], methods: Sequence[str], measured: str = "W₁") -> Figure:
+    """Methods as rows, one panel beside the other, what was measured along the axis."""
     with style(PAGE):
         figure = blank(max(2.35 * len(panels) + 1.6, 7.2), 0.235 * len(methods) + 0.95)
         axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
@@ -64,7 +64,7 @@ def interval_chart(panels: Sequence[IntervalPanel], methods: Sequence[str]) -> F
             axis.tick_params(axis="y", length=0)
             axis.grid(axis="x", color=AXIS, alpha=0.22, lw=0.6)
         axes[0].set_yticks(range(len(methods)), methods)
-        figure.supxlabel("W₁", fontsize=8)
+        figure.supxlabel(measured, fontsize=8)
         legend_above(figure, axes)
     return figure
 

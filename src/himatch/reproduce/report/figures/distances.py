@@ -19,7 +19,11 @@ from himatch.viz.comparisons import (
 )
 from himatch.viz.picture import Picture, picture
 
-DISTANCES = "W₁ by method, lower is better; every tick is a target (mean over seeds)."
+OTHERS = {
+    "share": ("part of the expert's return", "Returns by method, higher is better"),
+    "missed": ("distance to the goal in spreads", "Distances to goals by method, lower is better"),
+}
+"""Axis and caption of tables that measure something else."""
 SHIFTS = "Mean W₁ over targets and seeds by shift."
 RETURNS = "Returns of the held-out episodes and of the rollouts they were targets for; on the dashed line they agree."
 
@@ -32,8 +36,9 @@ def distance_chart(table: ResultTable) -> list[Picture]:
     if not rows or not columns:
         return []
     panels = [_intervals(table, column, rows) for column in columns]
-    figure = interval_chart(panels, [row.name for row in rows])
-    return [picture(figure, _name(table, "distances"), DISTANCES)]
+    axis, caption = OTHERS.get(table.layout.measure, ("W₁", "W₁ by method, lower is better"))
+    figure = interval_chart(panels, [row.name for row in rows], axis)
+    return [picture(figure, _name(table, "distances"), f"{caption}; every tick is a target (mean over seeds).")]
 
 
 def shift_chart(table: ResultTable) -> list[Picture]:
