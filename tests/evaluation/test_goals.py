@@ -15,7 +15,6 @@ from himatch.rollout import Conditioning
 
 @pytest.mark.parametrize("conditioning", ["nominal", "waypoints"])
 def test_near_goals_are_reached_and_far_ones_are_not(conditioning: Conditioning, tmp_path: Path) -> None:
-    pytest.importorskip("ogbench")
     rng = np.random.default_rng(0)
     places = np.cumsum(rng.uniform(-0.2, 0.2, (5, 30, 2)), axis=1)
     episodes = [hm.Trajectory(p[:-1], rng.uniform(-1, 1, (29, 2)), None, p[-1]) for p in places]
