@@ -21,5 +21,6 @@ def test_near_goals_are_reached_and_far_ones_are_not(conditioning: Conditioning,
     policy = untrained(hm.GCSL("xy"), hm.load_dataset(episodes, "ogbench-pointmaze-medium"), tmp_path)
     goals = [(0.5, 0.0), (4.0, 0.0), (0.0, 0.3)]
     settings = [{"start": (0.0, 0.0), "goal": goal} for goal in goals]
-    reached = goals_reached(policy.run, policy.agent, goals, settings, conditioning=conditioning, steps=2)
+    reached, lengths = goals_reached(policy.run, policy.agent, goals, settings, conditioning=conditioning, steps=2)
     np.testing.assert_array_equal(reached, np.tile([True, False, True], (len(policy.seeds), 1)))
+    assert (lengths == np.where(reached, 1, 2)).all()

@@ -95,6 +95,8 @@ def _measured(suite: Suite, layout: TableLayout) -> str:
             "Returns of rollouts under held-out targets; nearest to the held-out episodes' own is best. D4RL's score "
             "is 0 for a random policy and 100 for an expert."
         )
+    if layout.measure == "success":
+        return f"Rollouts that reach their goal, in percent; the interval is over seeds. {suite.targets_note}"
     exact = "Exact " if layout.measure == "exact" else ""
     measured = f"{exact}Wasserstein-1 distance between the {feature} distributions of rollouts and target."
     codes = "" if layout.code_size is None else f"Codes have m = {layout.code_size} numbers."
@@ -135,7 +137,12 @@ def _policies(suite: Suite, results: Sequence[JobResult]) -> tuple[str, ...]:
     )
     given = any("context" in row.overrides for row in suite.methods)
     rest = "all else but context and batch is" if given else "all else is"
-    said = [f"{who} in head and loss: deterministic, squared error; {rest} the budget's{whose}.", _HIMATCHS]
+    said = (
+        []
+        if "paper" not in found
+        else [f"{who} in head and loss: deterministic, squared error; {rest} the budget's{whose}."]
+    )
+    said.append(_HIMATCHS)
     known = {result.method for result in results}
     own_heads = [row.specification for row in suite.methods if row.own_head and row.specification in known]
     said += [f"{display_name(method)} has its own actor." for method in own_heads]

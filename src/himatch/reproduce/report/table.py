@@ -46,8 +46,9 @@ class Cell:
 
 
 def scores_of(target: TargetScore, layout: TableLayout) -> list[float]:
-    """What a table shows of a target, one for each seed: the paper's W1 or the exact one, or returns."""
-    return {"return": target.returns, "exact": target.exact}.get(layout.measure, target.w1)
+    """What a table shows of a target, one for each seed: the paper's W1 or the exact one, returns or success rates."""
+    known = {"return": target.returns, "exact": target.exact, "success": target.success}
+    return known.get(layout.measure, target.w1)
 
 
 def reference_of(target: TargetScore, layout: TableLayout) -> float | None:
