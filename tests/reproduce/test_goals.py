@@ -18,7 +18,7 @@ from himatch.reproduce import execution as execution_module
 from himatch.reproduce import jobs as jobs_module
 from himatch.reproduce.budgets import Budget
 from himatch.reproduce.ogbench import GOALS, PUBLISHED, TASKS
-from himatch.reproduce.report import build_tables, write_report
+from himatch.reproduce.report import build_tables, judge_claims, write_report
 from himatch.reproduce.results import JobResult, TargetScore
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suites import find_suites
@@ -162,6 +162,23 @@ def test_a_table_has_rates_over_seeds_and_published_rows_below(results: list[Job
     shown = [cell.ours.mean for cell in each.methods[0].cells if cell.ours is not None]
     np.testing.assert_allclose(shown, [0.6, 0.1, 0.0, 0.1, 0.2])
     assert len(each.rows) == 2  # published figures are of all goals together
+
+
+def test_claims_about_rates(results: list[JobResult]) -> None:
+    def verdicts(found: list[JobResult]) -> dict[str, str]:
+        return {f.claim.partition(":")[0]: str(f) for f in judge_claims(build_tables(found)) if "way-points" in f.claim}
+
+    said = verdicts(results)
+    assert len(said) == 6
+    assert said.pop(f"{MEDIUM}-stitch") == "holds"
+    assert {verdict.partition(" ")[0] for verdict in said.values()} == {"not"}
+    low = [[0.8, 0.99]] * 5
+    assert verdicts([result(MEDIUM, "waypoints", [[0.88, 0.99]] * 5)])[f"{MEDIUM}-stitch"] == "holds within noise"
+    assert verdicts([result(MEDIUM, "waypoints", low)])[f"{MEDIUM}-stitch"] == "does not hold"
+    finding = next(f for f in judge_claims(build_tables(results)) if f.verdict == "holds")
+    assert finding.ours is not None
+    assert finding.other is not None
+    assert (finding.ours.figure, finding.other.figure) == ("99.4 [99.2, 99.6] %", "90 %")
 
 
 def test_every_format_has_them_in_percent(results: list[JobResult], tmp_path: Path) -> None:
