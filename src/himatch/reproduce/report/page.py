@@ -21,7 +21,8 @@ from himatch.reproduce.suite import Suite, TableLayout
 LEGEND = """<p class="lede">In the tables below, each cell holds the mean ± standard deviation over targets and seeds
 (averages: the mean&rsquo;s 95 % bootstrap interval), the interquartile mean with its interval, and the paper&rsquo;s
 figure with the ratio ours / paper (green where ours is lower). The best of a column is shaded. <em>Episode mixture</em>
-is the nearest mixture of whole training episodes: what a policy that time-shares behaviours of the data reaches.</p>
+is the nearest mixture of whole training episodes: what a policy that time-shares behaviours of the data reaches.
+Success rates are in percent, with the mean&rsquo;s interval over seeds, and published figures below.</p>
 <p class="key"><label><input type="checkbox" id="show-iqm" checked>interquartile means</label>
 <label><input type="checkbox" id="show-paper" checked>the paper&rsquo;s figures</label></p>"""
 
