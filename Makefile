@@ -32,7 +32,7 @@ benchmark: .venv/test.stamp
 	touch $@
 
 .venv/test.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[sim,joint,minari,arrow,sb3,ray,hub,onnx,video,docs,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[sim,joint,ogbench,minari,arrow,sb3,ray,hub,onnx,video,docs,dev]"
 	touch $@
 
 .venv/docs.stamp: pyproject.toml constraints.txt | .venv/bin/python

@@ -110,7 +110,6 @@ def test_what_is_no_recipe_of_theirs_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_set_is_made_from_its_seed_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("ogbench")
     monkeypatch.setenv("HIMATCH_CACHE", str(tmp_path))
     name = "ogbench-pointmaze-medium-stitch"
     folder = cached_dataset(name, episodes=2, quiet=True)
@@ -128,7 +127,6 @@ def test_a_set_is_made_from_its_seed_and_kept(tmp_path: Path, monkeypatch: pytes
 
 
 def test_environments_begin_where_they_are_told_and_end_at_the_goal() -> None:
-    pytest.importorskip("ogbench")
     from himatch.simulation import make_simulator
 
     with pytest.raises(hm.HimatchError, match="test tasks are 1 to 5, got 6"):

@@ -20,6 +20,7 @@ from himatch.methods import Agent
 from himatch.rehearsal import temperature
 from himatch.rehearsal.temperature import lowest_noise
 from himatch.runs.run import Run
+from himatch.targets import EpisodeReference
 
 TINY: dict[str, Any] = {"context": 3, "layers": 1, "width": 16, "batch_size": 8, "steps": 12, "preset": "cpu"}
 GAUSSIAN: dict[str, Any] = {**TINY, "head": "gaussian", "quiet": True}
@@ -97,6 +98,20 @@ def test_without_noise_there_is_no_second_round(
     monkeypatch.setattr(temperature, "training_scores", scores)
     assert hm.train(hm.CDT("x_velocity"), hopper, out=tmp_path / "run", **GAUSSIAN).temperature == 0.0
     assert asked == [temperature.TEMPERATURES]
+
+
+@pytest.mark.usefixtures("few")
+def test_no_episode_mixture_is_looked_for(
+    hopper: hm.TrajectoryDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of joint features it takes seconds a target, and no score needs it."""
+
+    def refused(*_: object) -> None:
+        raise AssertionError("a mixture")
+
+    monkeypatch.setattr(EpisodeReference, "mixture", refused)
+    hm.train(hm.GCSL("x_velocity, z_velocity"), hopper, out=tmp_path / "run", **GAUSSIAN)
+    assert stored(tmp_path / "run")["tried"]
 
 
 def test_less_noise_is_preferred_unless_it_is_clearly_worse() -> None:

@@ -110,5 +110,5 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
-        **installed_versions("mujoco", "gymnasium"),
+        **installed_versions("mujoco", "gymnasium", "ogbench"),
     }

@@ -17,11 +17,11 @@ class Benchmark:
     """Run experiments of the paper: make the data, train the models, roll out, write results; resumable."""
 
     suites: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")]
-    """xvel, reward, synthetic, shift, return, cheetah-vel, zvel, ant-xy, imitation, data, and unseen, hindsight-return
-    and hindsight-goal, which the paper does not have; or all."""
+    """xvel, reward, synthetic, shift, return, cheetah-vel, zvel, ant-xy, imitation, data, and unseen, hindsight-return,
+    hindsight-goal and ogbench, which the paper does not have; or all."""
     out: Annotated[str, tyro.conf.arg(metavar="DIR")]
     """Folder for models and results; what is there already is not done again."""
-    budget: Annotated[Literal["smoke", "fast", "paper"], tyro.conf.arg(metavar="smoke|fast|paper")] = "fast"
+    budget: Annotated[Literal["smoke", "cpu", "fast", "paper"], tyro.conf.arg(metavar="smoke|cpu|fast|paper")] = "fast"
     """How much data, training and evaluation."""
     seeds: Annotated[int | None, optional(metavar="K")] = None
     """Seeds of every model instead of the budget's."""
@@ -37,8 +37,9 @@ class Benchmark:
     """Only these features of suites that have several: x_velocity, reward, ..."""
     imports: Import = ()
     """Python file (or module) that registers methods of your own."""
-    conditioning: Annotated[tuple[str, ...], Many] = ("nominal",)
-    """nominal, remaining, planned or rehearsed, or several; each applies to the methods it is for."""
+    conditioning: Annotated[tuple[str, ...], Many] = ()
+    """nominal, remaining, planned, rehearsed or waypoints, or several; each applies to the methods it is for. By
+    default nominal, and in ogbench waypoints, too."""
     rehearsal: Annotated[str | None, optional(metavar="30s")] = None
     """How long to search for the rehearsed programs of all targets of a model, 30s or 2m; by default until it no longer
     pays."""
@@ -48,7 +49,7 @@ class Benchmark:
     """The state at which features of rollouts are read: s_t, as those of targets, or s_t+1 as in the authors' code."""
     policy: Annotated[tuple[str, ...], Many] = ()
     """paper (one deterministic network), himatch (what the budget's preset has), or both, for the methods that can; by
-    default the paper's, and for cdt both."""
+    default the paper's, for cdt both, and in ogbench himatch's."""
     all_variants: bool = False
     """Also the rows that only a larger budget includes (smaller codes, longer windows)."""
     data: PathName = None

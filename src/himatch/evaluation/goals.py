@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,42 @@ from himatch.methods import Agent
 from himatch.rollout import Conditioning, Player, make_conditioner, roll_out
 from himatch.runs.run import Run
 from himatch.targets import Goal
+from himatch.tasks import Task
+from himatch.tasks.environments import make_environment
 
 AT_ONCE = 256  # simulations
+APART = 10_000  # seeds of one test task from those of the next
+
+
+class Cases(NamedTuple):
+    """Rollouts to be made: the goal of each, the settings of its environment, and what it is counted with."""
+
+    goals: list[tuple[float, ...]]
+    settings: list[dict[str, Any]]
+    groups: list[str]
+
+
+class Reached(NamedTuple):
+    """Whether each rollout reached its goal, and after how many steps it ended, ``(K, n)``."""
+
+    reached: NDArray[np.bool_]
+    steps: NDArray[np.int64]
+
+
+def own_tests(task: Task, episodes: int, tests: Sequence[int] = range(1, 6)) -> Cases:
+    """The test tasks of an environment that has some (its setting ``test``), with starts and goals from seeds."""
+    from himatch.simulation import EVALUATION_SEED
+
+    cases = Cases([], [], [])
+    for number in tests:
+        with closing(make_environment(task.env_id or "", {**task.env_kwargs, "test": number})) as env:
+            for episode in range(episodes):
+                start, info = env.reset(seed=EVALUATION_SEED + APART * number + episode)
+                goal = tuple(map(float, info["goal"]))
+                cases.goals.append(goal)
+                cases.settings.append({"start": tuple(map(float, start)), "goal": goal})
+                cases.groups.append(f"goal {number}")
+    return cases
 
 
 def goals_reached(
@@ -29,8 +63,8 @@ def goals_reached(
     within: int | None = None,
     seed: int = 0,
     temperature: float = 0.0,
-) -> NDArray[np.bool_]:
-    """Whether every seed of an agent reached every goal, ``(K, n)``, once each.
+) -> Reached:
+    """Whether every seed of an agent reached every goal, once each.
 
     ``settings`` are those of the environment of every rollout: where it begins, and the goal at which it terminates.
     Rollouts last ``steps`` at most, by default the task's horizon. The policy is conditioned on the goal ``within`` so
@@ -50,5 +84,6 @@ def goals_reached(
         with closing(make_simulator(task, stack * len(some), settings=own)) as simulator:
             lengths = np.full(target_of.shape, steps)
             starts = np.tile(EVALUATION_SEED + np.arange(first, first + len(some)), (stack, 1))
-            parts.append(roll_out(player, simulator, lengths, starts, run.statistic.matched).terminated)
-    return np.concatenate(parts, axis=1)
+            rollouts = roll_out(player, simulator, lengths, starts, run.statistic.matched)
+        parts.append(Reached(rollouts.terminated, rollouts.lengths))
+    return Reached(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))

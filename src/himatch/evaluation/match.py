@@ -53,13 +53,15 @@ def match_targets(
     progress: Callable[[int, int], None] | None = None,
     keep: Mapping[str, Any] | None = None,
     starts: Sequence[int] | None = None,
+    mixtures: bool = True,
 ) -> list[list[MatchResult]]:
     """Roll out every seed of an agent under every target and compare: for each feature the result of every target.
 
     The same rollouts are compared on all features, which are read at the state of each step or at the next; those of
     targets always at the step's own. ``progress`` gets steps done and to do. With ``keep``
     results hold the rollouts as episodes, and what it says of who acted. ``starts`` are seeds of initial states in
-    place of those that ``seed`` stands for, one for each episode of each target.
+    place of those that ``seed`` stands for, one for each episode of each target. Without ``mixtures`` results do not
+    say what the nearest mixture of training episodes is, which of joint features takes seconds a target.
     """
     episodes, seed = whole("episodes", episodes), whole("seed", seed)
     if episodes < 1:
@@ -113,6 +115,7 @@ def match_targets(
             recorded_at,
             report,
             keep,
+            mixtures,
         )
         for row, more in zip(results, found, strict=True):
             row += more
@@ -137,6 +140,7 @@ def _match(
     recorded_at: RecordedAt,
     report: Callable[[int], None],
     keep: Mapping[str, Any] | None,
+    with_mixtures: bool,
 ) -> list[list[MatchResult]]:
     """One batch of rollouts, compared on every feature; ``starts`` ``(targets, E)`` seed their initial states."""
     stack, references = len(agent.seeds), [run.reference(feature) for feature in features]
@@ -144,7 +148,7 @@ def _match(
     target_of = np.tile(np.repeat(np.arange(len(targets)), episodes), (stack, 1))
     now = Circumstances(temperature, environment_name(run, env), agent.digests())
     conditioner = make_conditioner(conditioning, run, agent, targets, target_of, now, plans)
-    mixtures = [_mixtures(targets, reference) for reference in references]
+    mixtures = [_mixtures(targets, reference, with_mixtures) for reference in references]
     lengths = np.array([len(target.values(references[0].frame)) for target in targets])[target_of]
     player = Player(agent, run.normalizers, conditioner, target_of.shape[1], replay.seed, temperature)
     simulator = simulator_for(run, agent.dims, target_of.size, env, threads)
@@ -217,9 +221,9 @@ def _acting(run: Run, agent: Agent, now: Circumstances) -> dict[str, Any]:
     }
 
 
-def _mixtures(targets: Sequence[Target], reference: EpisodeReference) -> list[Mixture | None]:
-    """The episode mixture nearest to each target; warns of targets that none comes near."""
-    found = [reference.mixture(target) if target.matches == "distribution" else None for target in targets]
+def _mixtures(targets: Sequence[Target], reference: EpisodeReference, wanted: bool) -> list[Mixture | None]:
+    """The episode mixture nearest to each target, where it is wanted; warns of targets that none comes near."""
+    found = [reference.mixture(target) if wanted and target.matches == "distribution" else None for target in targets]
     for target, mixture in zip(targets, found, strict=True):
         note_outside(target, mixture, reference)
     return found

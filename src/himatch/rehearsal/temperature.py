@@ -108,6 +108,7 @@ def training_scores(
             threads=threads,
             temperature=temperature,
             progress=part_of(progress, number, len(temperatures)),
+            mixtures=False,
         )[0]
         scores[temperature] = np.array([result.charged_per_seed for result in results])
     return scores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,20 @@ from himatch.errors import DataError
 from himatch.methods import Method, make_method
 from himatch.policy import Policy, load
 from himatch.reproduce.budgets import BUDGETS, usual_steps
+from himatch.reproduce.goals import reach
 from himatch.reproduce.jobs import Job, Options
-from himatch.reproduce.measurements import describe, measure
+from himatch.reproduce.measurements import Measure, describe, measure
 from himatch.reproduce.policies import POLICIES
 from himatch.reproduce.rehearsals import rehearse
 from himatch.reproduce.results import SCORES, ResultKey, read_result, write_result
+from himatch.reproduce.suite import Scoring
 from himatch.reproduce.suites import SUITES
 from himatch.reproduce.targets import split_dataset
 from himatch.runs.folder import RunFolder
 from himatch.training import check_same, configure
 
 MODELS, FINISHED, LOCKS = "models", "finished.json", ".locks"
+MEASURES: Mapping[Scoring, Measure] = {"distance": measure, "success": reach}
 
 
 def run_job(job: Job, out: Path, options: Options, *, quiet: bool = True) -> list[Path]:
@@ -52,12 +56,14 @@ def _run_job(job: Job, out: Path, options: Options, quiet: bool) -> list[Path]:
         return [write_result(out, describe(key, dataset, options)) for key in waiting]
     policy, facts = trained(job, split, out, options, quiet)
     rehearse(job, waiting, policy, split, options, quiet)
-    alike: dict[tuple[str, str], list[ResultKey]] = {}
+    alike: dict[tuple[Scoring, str, str], list[ResultKey]] = {}
     for key in waiting:
-        alike.setdefault((SUITES[key.suite].targets, key.conditioning), []).append(key)
+        suite = SUITES[key.suite]
+        alike.setdefault((suite.scoring, suite.targets, key.conditioning), []).append(key)
     written = []
-    for keys in alike.values():
-        written += [write_result(out, result) for result in measure(job, keys, policy, split, facts, options)]
+    for (scoring, *_), keys in alike.items():
+        found = MEASURES[scoring](job, keys, policy, split, facts, options)
+        written += [write_result(out, result) for result in found]
     return written
 
 
@@ -66,7 +72,9 @@ def _keep_to_one_dataset(out: Path, job: Job, digest: str) -> None:
     for path in sorted((out / SCORES).glob(f"*-{job.task}-*.json")):
         result = read_result(path)
         suite = SUITES.get(result.suite)
-        if suite is None or (result.task, suite.split) != (job.task, job.split) or suite.targets == "dataset":
+        if suite is None or suite.targets == "dataset":
+            continue
+        if (result.task, suite.split, suite.dataset.format(task=result.task)) != (job.task, job.split, job.dataset):
             continue
         if (before := result.provenance["data"]["hash"]) != digest:
             raise DataError(

@@ -34,7 +34,8 @@ class Options:
     tasks: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
-    conditioning: tuple[str, ...] = ("nominal",)
+    conditioning: tuple[str, ...] = ()
+    """By default that of each suite."""
     data: str | None = None
     cache: str | None = None
     device: str | None = None
@@ -154,7 +155,7 @@ def plan_jobs(names: Sequence[str], options: Options) -> list[Job]:
     if not models:
         raise HimatchError(
             "nothing is left to do: these suites have none of the chosen tasks and methods, or none that takes "
-            f"{' or '.join(options.conditioning)} conditioning"
+            f"{' or '.join(options.conditioning or ('nominal',))} conditioning"
             f"{f' and the policy {chosen}' if (chosen := ' or '.join(options.policy)) else ''}"
         )
     return list(models.values())
@@ -174,7 +175,7 @@ def _jobs(suite: Suite, task: str, options: Options) -> list[Job]:
             method = make_method(row.specification.name, **settings)
             results = tuple(
                 ResultKey(suite.name, task, row.specification, feature, conditioning, policy)
-                for conditioning in options.conditioning
+                for conditioning in options.conditioning or suite.conditioning
                 if objection(conditioning, method.statistic(get_task(task)), method) is None
             )
             if results:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,9 @@ from himatch.runs.references import referenced_features
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
 from himatch.targets import EpisodeReference
+
+Measure = Callable[[Job, Sequence[ResultKey], Policy, Split, dict[str, Any], Options], list[JobResult]]
+"""Makes results that share their targets and conditioning."""
 
 
 def measure(
@@ -69,16 +72,9 @@ def measure(
         )
     elapsed = time.perf_counter() - started
     found = dict(zip(features, results, strict=True))
-    provenance = _provenance(split.train) | {
-        **beside,
-        "training": {**policy.description["train"], **policy.description["model"], **facts},
-        "method": policy.description["method"],
-        "rollout_seconds": round(elapsed, 2),
-        "device": device_name(policy.device),
-        "trained_with": policy.description["versions"],
-    }
+    provenance = provenance_of(policy, split, facts, elapsed) | beside
     return [
-        _result(
+        result_of(
             key,
             options,
             seeds=list(policy.seeds),
@@ -109,10 +105,10 @@ def describe(key: ResultKey, dataset: TrajectoryDataset, options: Options) -> Jo
             histograms=histograms(bins, values),
         )
         targets.append(target)
-    return _result(key, options, seeds=[], episodes=0, targets=targets, provenance=_provenance(dataset))
+    return result_of(key, options, seeds=[], episodes=0, targets=targets, provenance=_provenance(dataset))
 
 
-def _result(key: ResultKey, options: Options, **found: Any) -> JobResult:
+def result_of(key: ResultKey, options: Options, **found: Any) -> JobResult:
     """The result of a key, from what was found."""
     place = key.suite, key.task, key.method, key.feature, key.conditioning
     return JobResult(*place, options.budget, **found, policy=key.policy)
@@ -163,6 +159,17 @@ def histograms(bins: Bins, target: np.ndarray, rollouts: np.ndarray | None = Non
         shares = np.bincount(flat, minlength=bins.count**bins.dimensions) / len(flat)
         found[name] = shares.reshape((bins.count,) * bins.dimensions).tolist()
     return found
+
+
+def provenance_of(policy: Policy, split: Split, facts: dict[str, Any], elapsed: float) -> dict[str, Any]:
+    """What a result says of a policy that was rolled out, in so many seconds."""
+    return _provenance(split.train) | {
+        "training": {**policy.description["train"], **policy.description["model"], **facts},
+        "method": policy.description["method"],
+        "rollout_seconds": round(elapsed, 2),
+        "device": device_name(policy.device),
+        "trained_with": policy.description["versions"],
+    }
 
 
 def _provenance(dataset: TrajectoryDataset) -> dict[str, Any]:

@@ -62,6 +62,8 @@ class TargetScore:
     ordering: str | None = None
     """``listed`` or ``shuffled`` (suite ``synthetic``)."""
     histograms: dict[str, Any] = field(default_factory=dict)
+    success: list[float] = field(default_factory=list)
+    """The part of the rollouts that reached the goal, in suites of success rates, which have no distances."""
 
     def belongs_to(self, group: str) -> bool:
         """Whether it counts in a group of a table."""

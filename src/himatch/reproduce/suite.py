@@ -12,11 +12,14 @@ from typing import Any, Literal
 
 from himatch.methods import METHODS
 from himatch.reproduce.budgets import BudgetName
-from himatch.reproduce.paper import PaperTable, paper_tables
+from himatch.reproduce.paper import PaperFigure, PaperTable, paper_tables
 from himatch.reproduce.policies import PolicyName
 from himatch.reproduce.specification import Specification, display_name, paper_name
 
-TargetKind = Literal["held-out", "synthetic", "shift", "velocities", "patchwork", "unseen", "best", "goals", "dataset"]
+TargetKind = Literal[
+    "held-out", "synthetic", "shift", "velocities", "patchwork", "unseen", "best", "goals", "tests", "dataset"
+]
+Scoring = Literal["distance", "success"]
 SplitKind = Literal["paper", "velocities", "all"]
 
 PLANAR = ("halfcheetah", "hopper", "walker2d")
@@ -72,6 +75,15 @@ class TableColumn:
 
 
 @dataclass(frozen=True)
+class PublishedRow:
+    """What others printed, beside ours."""
+
+    name: str
+    figures: Mapping[str, PaperFigure]
+    """By the key of a column."""
+
+
+@dataclass(frozen=True)
 class TableLayout:
     """One table: which results its cells come from and how its columns are arranged.
 
@@ -89,9 +101,9 @@ class TableLayout:
     tasks: tuple[str, ...] = PLANAR
     averaged: tuple[str, ...] = ("total",)
     over: Literal["tasks", "groups"] = "tasks"
-    measure: Literal["w1", "exact", "return", "slope", "share", "missed"] = "w1"
+    measure: Literal["w1", "exact", "return", "slope", "share", "missed", "success"] = "w1"
     """``w1`` is the paper's, on the bins of z; ``exact`` that of the values themselves. ``share`` is a return as a part
-    of the expert's, ``missed`` the distance to a goal."""
+    of the expert's, ``missed`` the distance to a goal, ``success`` how often one is reached."""
     code_size: int | None = None
     """Only methods with codes of this size (the paper's short table has ``m`` = 16)."""
     pictured: bool = True
@@ -102,6 +114,10 @@ class TableLayout:
     """What the paper's data for it are, where they are not a public dataset."""
     proposed: Specification = _CDT
     """The method that the paper sets against the others."""
+    published: tuple[PublishedRow, ...] = ()
+    """Rows of others' that stand below ours."""
+    remark: str = ""
+    """What the names of our rows say besides, where published rows are of other data."""
 
     @property
     def is_papers(self) -> bool:
@@ -169,6 +185,16 @@ class Suite:
     tables: tuple[TableLayout, ...]
     targets: TargetKind = "held-out"
     split: SplitKind = "paper"
+    scoring: Scoring = "distance"
+    """What is measured of rollouts: their distance to targets, or how often they reach a goal of the environment."""
+    conditioning: tuple[str, ...] = ("nominal",)
+    """Where the user chooses none."""
+    steps: int | None = None
+    """Of a rollout, where they are not the task's."""
+    rollouts: int | None = None
+    """Of every target and seed, where they are not the budget's."""
+    family: str = ""
+    """What it is called together with others."""
     dataset: str = "{task}-medium-expert"
     """Name of the dataset, for users who bring none of their own."""
     targets_note: str = ""

@@ -9,6 +9,7 @@ from typing import Any
 from himatch.errors import HimatchError
 from himatch.methods import METHODS
 from himatch.reproduce.budgets import BUDGETS, BudgetName
+from himatch.reproduce.ogbench import OGBENCH
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import PLANAR, Suite, SuiteMethod, TableLayout
 from himatch.reproduce.unseen import KINDS
@@ -304,6 +305,7 @@ SUITES: Mapping[str, Suite] = {
             targets="goals",
             targets_note="Goals are what held-out episodes show after 50 and 200 steps, to be reached in as many.",
         ),
+        *OGBENCH,
         # Figure dataset of the paper; it has no table.
         Suite("data", (*PLANAR, "ant"), ("x_velocity", "reward"), (), (), targets="dataset"),
     )
@@ -333,14 +335,15 @@ SYNTHETIC: Mapping[str, tuple[str, ...]] = {
 
 
 def find_suites(names: tuple[str, ...]) -> list[Suite]:
-    """Suites by name; ``all`` means every one."""
-    chosen = tuple(SUITES) if "all" in names else names
-    for name in chosen:
-        if name not in SUITES:
-            raise HimatchError(f"unknown suite {name!r}; known are {', '.join(SUITES)}, or all")
-    if not chosen:
-        raise HimatchError(f"name at least one suite: {', '.join(SUITES)}, or all")
-    return [SUITES[name] for name in dict.fromkeys(chosen)]
+    """Suites by their names or those of their families; ``all`` means every one."""
+    known = list(dict.fromkeys(name for suite in SUITES.values() for name in (suite.family, suite.name) if name))
+    for name in names:
+        if name not in (*known, "all"):
+            raise HimatchError(f"unknown suite {name!r}; known are {', '.join(known)}, or all")
+    if not names:
+        raise HimatchError(f"name at least one suite: {', '.join(known)}, or all")
+    chosen = [suite for name in names for suite in SUITES.values() if name in (suite.name, suite.family, "all")]
+    return [SUITES[name] for name in dict.fromkeys(suite.name for suite in chosen)]
 
 
 def methods_of(suite: Suite, budget: str, names: tuple[str, ...], *, all_variants: bool = False) -> list[SuiteMethod]:

@@ -99,6 +99,8 @@ def _measured(suite: Suite, layout: TableLayout) -> str:
         return f"Returns of rollouts as a part of the expert's. {suite.targets_note}"
     if layout.measure == "missed":
         return f"Distances of the {feature} at the deadline to a goal, in spreads. {suite.targets_note}"
+    if layout.measure == "success":
+        return f"Rollouts that reach their goal, in percent; the interval is over seeds. {suite.targets_note}"
     exact = "Exact " if layout.measure == "exact" else ""
     measured = f"{exact}Wasserstein-1 distance between the {feature} distributions of rollouts and target."
     codes = "" if layout.code_size is None else f"Codes have m = {layout.code_size} numbers."
@@ -137,7 +139,12 @@ def _policies(suite: Suite, results: Sequence[JobResult]) -> tuple[str, ...]:
     )
     given = any("context" in row.overrides for row in suite.methods)
     rest = "all else but context and batch is" if given else "all else is"
-    said = [f"{who} in head and loss: deterministic, squared error; {rest} the budget's{whose}.", _HIMATCHS]
+    said = (
+        []
+        if "paper" not in found
+        else [f"{who} in head and loss: deterministic, squared error; {rest} the budget's{whose}."]
+    )
+    said.append(_HIMATCHS)
     known = {result.method for result in results}
     own_heads = [row.specification for row in suite.methods if row.own_head and row.specification in known]
     said += [f"{display_name(method)} has its own actor." for method in own_heads]

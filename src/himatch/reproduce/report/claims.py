@@ -22,9 +22,10 @@ READING = (
     "difference, and its interval, is smaller than the part named of the other's mean. A trend in m is the largest "
     "code less the smallest; it is clear where all sizes are in order and the interval leaves out zero. Rollouts "
     "follow a shift where the slope of their mean on it is 1; only targets count of which at most 1 % lies outside the "
-    "training range. Returns are in points of D4RL's score. Nothing is said about other data. A claim that names no "
-    "budget is about fast, where that was run, and one that names no policy about the paper's: its head and loss, all "
-    "else of the budget. Codes are himatch's look-ahead ones; the paper's see other states (docs/deviations.md). "
+    "training range. Returns are in points of D4RL's score. A claim about a success rate holds where the interval over "
+    "seeds lies at or above the number named. Nothing is said about other data. A claim that names no budget is about "
+    "fast, where that was run, and one that names no policy about the paper's: its head and loss, all else of the "
+    "budget. Codes are himatch's look-ahead ones; the paper's see other states (docs/deviations.md). "
     "Sentences of the paper on which no verdict is given: "
     f"{'; '.join(f'“{said}” ({why})' for said, why in NOT_JUDGED.items())}."
 )

@@ -32,7 +32,7 @@ def latex(tables: Sequence[ResultTable]) -> str:
 
 
 def _table(table: ResultTable, more: str = "") -> str:
-    reading = "" if table.layout.measure == "slope" else READING
+    reading = "" if table.layout.measure in ("slope", "success") else READING
     caption = " ".join(filter(None, (f"{table.layout.title}.", table.caption, *table.notes, reading)))
     body = "\n".join((r"\toprule", _heads(table), r"\midrule", *_body(table), r"\bottomrule"))
     return f"""\\begin{{table*}}[t]

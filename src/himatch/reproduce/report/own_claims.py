@@ -1,13 +1,15 @@
-"""What himatch claims beside the paper: of its conditionings, its presets and its policy."""
+"""What himatch claims beside the paper: of its conditionings, its presets, its policy, and of OGBench's mazes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from himatch.reproduce.budgets import EARLIER_STEPS
+from himatch.reproduce.ogbench import PUBLISHED, TASKS
 from himatch.reproduce.report.claimed import ClaimedRow
 from himatch.reproduce.report.claimed_methods import BC, CDT, DT, META_BC
 from himatch.reproduce.report.findings import Judged
+from himatch.reproduce.report.rate_claims import RateClaim
 from himatch.reproduce.report.verdicts import Claim, TimeClaim
 from himatch.reproduce.specification import Specification
 
@@ -18,6 +20,8 @@ PAPER, PAPER_DT = replace(CDT, budget="paper"), replace(DT, budget="paper")
 HIMATCH = tuple(replace(row, policy="himatch") for row in (CDT, DT, BC, META_BC))
 OWN_CDT = HIMATCH[0]
 OWN_PLANNED, REHEARSED = (replace(OWN_CDT, conditioning=name) for name in ("planned", "rehearsed"))
+WAYPOINTS = ClaimedRow(Specification("gcsl"), "waypoints", "cpu", policy="himatch")
+LEAST = (90, 80, 60)  # percent of the goals in the medium, large and giant maze
 GAUSSIAN = tuple(replace(row, policy="gaussian") for row in (CDT, DT, BC, META_BC))
 HIPI, GH, PLAIN = (ClaimedRow(Specification(name), budget="smoke", steps=10_000) for name in ("hipi", "gh", "bc"))
 
@@ -74,6 +78,17 @@ OWN: tuple[Judged, ...] = (
         "xvel_match_main",
         GAUSSIAN[0],
         GAUSSIAN[1:],
+    ),
+    *(
+        RateClaim(
+            f"{task}-{data}: gcsl with way-points reaches at least {least} % of OGBench's test goals",
+            f"ogbench_{data}",
+            WAYPOINTS,
+            f"{task}/total",
+            least / 100,
+        )
+        for data in PUBLISHED
+        for task, least in zip(TASKS, LEAST, strict=True)
     ),
     # Other data, or a direction that one target decides: numbers without a verdict.
     *(

@@ -13,7 +13,7 @@ from himatch.reproduce.specification import Specification, qualified
 from himatch.reproduce.suite import TableLayout
 from himatch.rollout import CONDITIONINGS
 
-_PREFERRED = ("fast", "paper", "smoke")
+_PREFERRED = ("fast", "paper", "cpu", "smoke")
 
 
 @dataclass(frozen=True)

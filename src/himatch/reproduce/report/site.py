@@ -37,7 +37,13 @@ VERDICTS: Mapping[Verdict, tuple[str, str]] = {
 """A class and a mark for each, so that colour is not all that tells them apart."""
 
 
-MEASURES = {"return": "return", "slope": "slope", "share": "of the expert's", "missed": "missed by"}
+MEASURES = {
+    "return": "return",
+    "slope": "slope",
+    "share": "of the expert's",
+    "missed": "missed by",
+    "success": "reached, %",
+}
 BELOW = {"averages": "Without targets that stumble", "slopes": "How far rollouts follow"}
 """Headings of the smaller tables."""
 

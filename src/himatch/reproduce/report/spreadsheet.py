@@ -24,7 +24,7 @@ TARGETS = (
     *("suite", "task", "feature", "method", "policy", "conditioning", "budget"),
     *("target", "group", "shift", "ordering", "seed"),
     *("w1", "energy", "return", "length", "w1_exact", "played", "w1_charged", "within_episode", "w1_in_order"),
-    *("missed", "target_return", "reference", "outside", "recorded_at"),
+    *("missed", "success", "target_return", "reference", "outside", "recorded_at"),
 )
 WITHOUT = ("source", "claim", "without", "difference")
 
@@ -74,7 +74,15 @@ def _targets(result: JobResult) -> Iterable[tuple[object, ...]]:
         place = (target.name, target.group, target.shift, target.ordering)
         # Results from before p was measured have neither it nor what follows from it.
         lasted = (target.exact, target.played, charged_scores(target), target.within_episode, target.in_order or [])
-        rolled = (target.w1, target.energy, target.returns, target.lengths, *lasted, target.missed or [])
+        rolled = (
+            target.w1,
+            target.energy,
+            target.returns,
+            target.lengths,
+            *lasted,
+            target.missed or [],
+            target.success,
+        )
         facts = (target.target_return, target.reference, target.outside, result.provenance.get("recorded_at", "t"))
         # A task without rewards has no returns; the suite "data" has no seeds, for nothing is rolled out.
         for seed, *scores in islice(zip_longest(result.seeds, *rolled), len(result.seeds)):

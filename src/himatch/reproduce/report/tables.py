@@ -44,6 +44,8 @@ def build_table(suite: Suite, layout: TableLayout, results: Sequence[JobResult])
     tasks = (*(t for t in layout.tasks if t in found), *(t for t in found if t not in layout.tasks))
     columns = layout.columns(tasks)
     methods = [_method_row(*row, columns, layout) for row in gather_rows(chosen, layout)]
+    if layout.remark:
+        methods = [replace(row, name=f"{row.name}, {layout.remark}") for row in methods]
     if suite.other_feature:
         methods = [replace(row, cells=tuple(replace(c, comparable=False) for c in row.cells)) for row in methods]
     marked = mark_best(methods, columns, layout)
@@ -124,7 +126,10 @@ def _ours(jobs: Mapping[str, JobResult], column: TableColumn, layout: TableLayou
     parts = [(task, group_scores(jobs[task], group, layout)) for task, group in column.parts if task in jobs]
     if len(parts) < len(column.parts) or not all(scores for _, scores in parts):
         return None
-    return summarize([scores for _, scores in parts], [task for task, _ in parts])
+    found = summarize([scores for _, scores in parts], [task for task, _ in parts])
+    if layout.measure == "success":  # goals differ in how far they are: what varies is the seed
+        return replace(found, std=None, iqm=None, low=None, high=None)
+    return found
 
 
 def group_scores(job: JobResult, group: str, layout: TableLayout) -> list[list[float]]:
@@ -168,8 +173,13 @@ def _normalized(score: Summary | None, column: TableColumn, layout: TableLayout)
 def _rows_below(methods: Sequence[ResultRow], columns: Sequence[TableColumn], layout: TableLayout) -> list[ResultRow]:
     """The reference: what a policy that time-shares whole episodes reaches, or the held-out episodes' returns.
 
-    Other data have other targets: of each task, those of the first row with the main budget.
+    Other data have other targets: of each task, those of the first row with the main budget. Of success rates, what
+    others published.
     """
+    if layout.published:
+        given = [[row.figures.get(column.key) for column in columns] for row in layout.published]
+        cells_of = [tuple(Cell(figure and Summary(*figure)) for figure in figures) for figures in given]
+        return [ResultRow(row.name, "reference", c, {}) for row, c in zip(layout.published, cells_of, strict=True)]
     main = main_budget(row.key.budget for row in methods if row.key is not None)
     jobs: dict[str, JobResult] = {}
     for row in sorted(methods, key=lambda row: row.key is None or row.key.budget != main):

@@ -20,7 +20,9 @@ class Line:
 
 
 def number(value: float, table: ResultTable) -> str:
-    """Distances as the paper prints them, returns without decimals or in percent."""
+    """Distances as the paper prints them, returns without decimals or in percent, success rates in percent."""
+    if table.layout.measure == "success":
+        return f"{100 * value:.3g}"
     if table.layout.measure == "slope":
         return f"{round(value, 2) + 0.0:.2f}"  # no minus before a zero
     if table.layout.measure == "share":

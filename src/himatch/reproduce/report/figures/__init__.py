@@ -21,6 +21,8 @@ CHARTS = {"shift": shift_chart, "return": return_chart}
 def draw(table: ResultTable) -> list[Picture]:
     """All pictures of a table: how methods compare, then targets and rollouts."""
     suite = table.suite.name
+    if table.layout.measure == "success":
+        return []
     pictures = CHARTS.get(suite, distance_chart)(table)
     if table.layout.pictured and suite != "return":
         pictures += PANELS.get(suite, match_panels)(table)
