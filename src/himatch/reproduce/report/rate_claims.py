@@ -15,7 +15,7 @@ from himatch.reproduce.suites import TABLES
 
 @dataclass(frozen=True)
 class RateClaim:
-    """That a row's rate in a column is at least so high; too close to call where that lies in its interval over seeds."""
+    """That a rate in a column is at least so high; too close to call where that lies in its interval over seeds."""
 
     text: str
     table: str

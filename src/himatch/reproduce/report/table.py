@@ -46,7 +46,7 @@ class Cell:
 
 
 def scores_of(target: TargetScore, layout: TableLayout) -> list[float]:
-    """What a table shows of a target, one for each seed: W1, the paper's or exact, returns, rates, or what was missed."""
+    """What a table shows of a target, one for each seed: a W1, a return, a rate, or what was missed."""
     if layout.measure == "share":
         return [earned / target.target_return for earned in target.returns] if target.target_return else []
     known = {"return": target.returns, "exact": target.exact, "missed": target.missed or [], "success": target.success}
