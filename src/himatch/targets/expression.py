@@ -13,7 +13,7 @@ Grammar::
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar, get_args
 
@@ -55,14 +55,16 @@ def parse_target(
     held_out: HeldOut | None = None,
     columns: ColumnNames | None = None,
     facts: Facts | None = None,
+    files: Collection[str] | None = None,
 ) -> Target:
     """The target that an expression describes; mistakes are reported with the character they stand at.
 
     ``task`` is used to read the files that ``demo(PATH, EPISODE)`` names, and of their columns those that a run calls
     so, ``columns``, in this order; files in other units than its ``facts`` say are refused, and another rate is noted.
-    ``held_out`` is used to look up ``heldout(EPISODE)`` of a run.
+    ``held_out`` is used to look up ``heldout(EPISODE)`` of a run. Where ``files`` are given, no others may be named:
+    for expressions that somebody else wrote.
     """
-    return _Parser(text, task, held_out, columns, facts or Facts()).conditions()
+    return _Parser(text, task, held_out, columns, facts or Facts(), files).conditions()
 
 
 Item = Target | Distribution
@@ -93,8 +95,10 @@ class _Parser:
         held_out: HeldOut | None,
         columns: ColumnNames | None,
         facts: Facts,
+        files: Collection[str] | None,
     ) -> None:
         self.text, self.task, self.held_out, self.columns, self.facts = text, task, held_out, columns, facts
+        self.files = files
         self.position = self.depth = 0
         self.arguments: list[int] = []  # where those of the innermost function begin
 
@@ -200,6 +204,9 @@ class _Parser:
 
     def opened(self, path: str, read: Callable[[str], Content]) -> Content:
         """What the file that is the first argument holds; whatever is wrong with it is said there."""
+        if self.files is not None and path not in self.files:
+            known = f"these may be: {', '.join(self.files)}" if self.files else "none may be"
+            raise self.error(f"this file cannot be named here; {known}", self.arguments[0])
         try:
             return read(path)
         except HimatchError as reason:
