@@ -97,7 +97,7 @@ export class Frame {
     context.fillStyle = soft;
     context.textBaseline = "top";
     for (const value of numbers) {
-      context.textAlign = this.x(value) > this.right - 8 ? "right" : this.x(value) < this.left + 4 ? "left" : "center";
+      context.textAlign = this.x(value) > this.right - 8 ? "right" : "center";
       context.fillText(write(value).replace("-", "−"), this.x(value), this.bottom + 6);
     }
     context.fillStyle = ink;
@@ -130,4 +130,4 @@ export class Frame {
   }
 }
 
-export const percent = (share) => `${Number((share * 100).toPrecision(3))}%`;
+export const percent = (share) => `${Number((share * 100).toPrecision(3))}\u202f%`;

@@ -2,7 +2,7 @@
 
 import { Frame, Surface, faded, palette } from "./axes.js";
 
-const MARGINS = { left: 42, right: 8, top: 22, bottom: 36 };
+const MARGINS = { left: 42, right: 8, top: 20, bottom: 36 };
 
 /** The states of a view so far, and the charts that show them. */
 export class Course {
@@ -56,7 +56,7 @@ export class Course {
     const wide = Math.max(1, Math.ceil(step * scale) - left);
     context.clearRect(left, 0, wide, this.map.height);
     conditioning.forEach((share, bin) => {
-      context.globalAlpha = Math.sqrt(share / most) * 0.85;
+      context.globalAlpha = (share / most) ** 0.7 * 0.85;
       context.fillStyle = target;
       context.fillRect(left, this.map.height - 1 - bin, wide, 1);
     });
@@ -80,7 +80,7 @@ export class Course {
     if (!this.chart) return;
     const { rollouts, ink } = palette();
     const frame = new Frame(width, height, MARGINS, [0, this.steps * this.dt], this.range());
-    frame.axisY(context, this.chart.unit ? `${this.chart.labels[0]} (${this.chart.unit})` : this.chart.labels[0], String, 3);
+    frame.axisY(context, this.chart.unit ? `${this.chart.labels[0]} (${this.chart.unit})` : this.chart.labels[0], String, 4);
     const shown = (this.states.at(-1)?.step ?? 0) / this.steps;
     context.imageSmoothingEnabled = false;
     if (shown > 0) {
@@ -114,7 +114,7 @@ export class Course {
   }
 
   paintLine(what, context, width, height) {
-    const values = this.states.filter((state) => state[what] != null).map((state) => [state.step / this.steps, state[what]]);
+    const values = this.states.filter((state) => state[what] != null && state.step > 0).map((state) => [state.step / this.steps, state[what]]);
     if (values.length < 2) return;
     const all = values.map(([, value]) => value);
     const low = Math.min(0, ...all);

@@ -35,7 +35,9 @@ export class ExpressionField {
     this.behind.replaceChildren();
     if (!at) return;
     const text = this.text;
-    const [from, to] = [Math.min(at[0], text.length), Math.max(at[1], at[0] + 1)];
+    const from = Math.min(at[0], text.length);
+    const word = text.slice(from).match(/^[+-]?[\w.]*/)[0].length;  // all of what begins there
+    const to = Math.max(at[1], from + Math.max(word, 1));
     const mark = document.createElement("mark");
     mark.textContent = text.slice(from, to) || "\u00a0\u00a0";  // past the end: there is something missing
     this.behind.append(text.slice(0, from), mark, text.slice(to));

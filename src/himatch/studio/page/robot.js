@@ -60,7 +60,7 @@ const [from, to] = [new THREE.Quaternion(), new THREE.Quaternion()];
 
 /** One robot; a ghost lets light through. */
 export class Robot {
-  constructor(model, shades, ghost) {
+  constructor(model, shades, ghost, reflections) {
     this.model = model;
     this.ghost = ghost;
     this.group = new THREE.Group();
@@ -70,7 +70,7 @@ export class Robot {
     for (const part of model.parts.filter(({ body }) => body >= 0)) {
       if (!this.materials.has(part.key)) {
         this.materials.set(part.key, new THREE.MeshStandardMaterial({
-          color: model.color(part, shades), roughness: 0.42, metalness: 0.04,
+          color: model.color(part, shades), roughness: 0.38, metalness: 0.05, envMap: reflections, envMapIntensity: 0.55,
           transparent: ghost, opacity: ghost ? 0.34 : 1, depthWrite: !ghost,
         }));
       }

@@ -34,12 +34,14 @@ export class Scene {
     this.sun = new THREE.DirectionalLight(0xffffff, 2.3);
     this.sun.castShadow = true;
     this.sun.shadow.mapSize.set(1024, 1024);
-    this.sun.shadow.radius = 5;
-    this.sun.shadow.bias = -0.0006;
+    this.sun.shadow.radius = 4;
+    this.sun.shadow.bias = -0.003;
+    this.sun.shadow.normalBias = 0.02;
     Object.assign(this.sun.shadow.camera, { left: -3.2, right: 3.2, top: 3.2, bottom: -3.2, near: 0.5, far: 16 });
     this.back = new THREE.DirectionalLight(0xffffff, 0.7);
     this.scene.add(this.sky, this.sun, this.sun.target, this.back, this.back.target);
     this.makeGround();
+    this.makeReflections();
     this.recolor();
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(container);
@@ -71,12 +73,28 @@ export class Scene {
       const map = new THREE.CanvasTexture(canvas);
       map.colorSpace = THREE.SRGBColorSpace;
       map.anisotropy = 8;
-      const mark = new THREE.Mesh(new THREE.PlaneGeometry(1.6, 0.4), new THREE.MeshBasicMaterial({ map, transparent: true, depthWrite: false, toneMapped: false }));
+      const mark = new THREE.Mesh(new THREE.PlaneGeometry(1.6, 0.4), new THREE.MeshBasicMaterial({ map, transparent: true, depthWrite: false, toneMapped: false, opacity: 0.5 }));
       mark.renderOrder = -1;
       mark.visible = false;
       this.scene.add(mark);
       return { mark, canvas, map, meters: null };
     });
+  }
+
+  /** What smooth surfaces reflect: a bright sky, a large soft lamp, the ground. */
+  makeReflections() {
+    const room = new THREE.Scene();
+    const glow = (shape, color, strength) => new THREE.Mesh(shape, new THREE.MeshBasicMaterial({ color: new THREE.Color(color).multiplyScalar(strength), side: THREE.DoubleSide }));
+    room.add(glow(new THREE.SphereGeometry(10, 24, 12), 0xc9d6e6, 0.55));
+    const lamp = glow(new THREE.PlaneGeometry(7, 7), 0xffffff, 6);
+    lamp.position.set(-3, -4, 7);
+    lamp.lookAt(0, 0, 0);
+    const floor = glow(new THREE.CircleGeometry(9, 24), 0x8d97a3, 0.5);
+    floor.position.z = -2;
+    room.add(lamp, floor);
+    const generator = new THREE.PMREMGenerator(this.renderer);
+    this.reflections = generator.fromScene(room, 0.03).texture;
+    generator.dispose();
   }
 
   /** Light or dark. */
@@ -91,9 +109,10 @@ export class Scene {
     this.texture.needsUpdate = true;
     this.sky.groundColor.set(checker);
     const dark = new THREE.Color(card).getHSL({}).l < 0.5;
-    this.sky.intensity = dark ? 1.3 : 2.1;
-    this.sun.intensity = dark ? 2.2 : 2.3;
+    this.sky.intensity = dark ? 1.1 : 1.7;
+    this.sun.intensity = dark ? 2.2 : 2.4;
     this.marks.forEach((one) => { one.meters = null; });
+    this.changed = true;
   }
 
   resize() {
@@ -103,6 +122,7 @@ export class Scene {
     this.renderer.setSize(clientWidth, clientHeight, false);
     this.camera.aspect = clientWidth / clientHeight;
     this.camera.updateProjectionMatrix();
+    this.changed = true;
     this.render(0);
   }
 
@@ -110,7 +130,7 @@ export class Scene {
   look({ distance = 3, height = 0.5, azimuth = 90 } = {}) {
     this.height = height;
     this.focus.set(this.focus.x, this.focus.y, height);
-    const [turn, tilt, far] = [((azimuth - 24) * Math.PI) / 180, (13 * Math.PI) / 180, distance * 1.32];
+    const [turn, tilt, far] = [((azimuth - 24) * Math.PI) / 180, (13 * Math.PI) / 180, distance * 1.22 * Math.max(1, 1.45 / this.camera.aspect)];
     this.camera.position.set(
       this.focus.x - far * Math.cos(tilt) * Math.cos(turn),
       this.focus.y - far * Math.cos(tilt) * Math.sin(turn),
@@ -123,6 +143,7 @@ export class Scene {
   /** The camera, the light and the ground go where the robot goes; `soft` is how much of the way. */
   follow(x, y, soft) {
     const [dx, dy] = [(x - this.focus.x) * soft, (y - this.focus.y) * soft];
+    this.changed ||= Math.abs(dx) + Math.abs(dy) > 1e-4;
     this.focus.x += dx;
     this.focus.y += dy;
     if (this.following) {
@@ -161,13 +182,16 @@ export class Scene {
     }
   }
 
+  /** Draws where something has changed: a page that rests leaves the processor to others. */
   render(elapsed) {
-    this.controls.update();
+    if (!this.controls.update() && !this.changed) return false;
+    this.changed = false;
     this.renderer.render(this.scene, this.camera);
     this.spare(elapsed);
+    return true;
   }
 
-  /** A machine that draws slowly gets fewer pixels, then no shadows, rather than fewer pictures. */
+  /** A machine that draws slowly gets fewer pixels, then no shadows, rather than fewer pictures a second. */
   spare(elapsed) {
     if (!elapsed || elapsed > 500) return;
     this.pace = this.pace ? this.pace + 0.05 * (elapsed - this.pace) : elapsed;
@@ -177,7 +201,7 @@ export class Scene {
     if (this.ratio > 0.75) {
       this.ratio = this.ratio > 1 ? 1 : 0.7;
       this.resize();
-    }
+    } else this.sun.castShadow = false;
   }
 
   dispose() {

@@ -158,7 +158,8 @@ class Studio {
     this.pending = (async () => {
       try {
         const facts = await post("/api/target", { run, feature, ...wish, ...rest }, asked.signal);
-        if (asked === this.asked) this.accept(facts);
+        const overtaken = wish.expression !== undefined && this.expression.text !== wish.expression;
+        if (asked === this.asked && !overtaken) this.accept(facts);
       } catch (reason) {
         if (reason.name === "AbortError" || asked !== this.asked) return;
         this.refuse(reason);
@@ -195,7 +196,7 @@ class Studio {
     $("covered").textContent = share(covered);
     $("mixture").textContent = mixture ? `W1 ${figures(mixture.w1)}` : "–";
     $("promise").replaceChildren();
-    if (promise) $("promise").append(`W1 ${figures(promise.w1)}`, Object.assign(document.createElement("small"), { textContent: ` ${figures(promise.low, 2)} to ${figures(promise.high, 2)}` }));
+    if (promise) $("promise").append(`W1 ${figures(promise.w1 ?? promise.score)}`, Object.assign(document.createElement("small"), { textContent: ` ${figures(promise.low, 2)} to ${figures(promise.high, 2)}` }));
     else $("promise").append(Object.assign(document.createElement("small"), { textContent: "not rehearsed" }));
     $("promise").parentElement.title = promise?.text ?? "What rehearsed rollouts of this target reached; it has not been rehearsed";
     $("notes").textContent = notes.join(" ");
@@ -250,6 +251,7 @@ class Studio {
 
   reset() {
     if (["playing", "paused", "ended"].includes(this.status)) {
+      this.connection.send({ type: "pause" });
       this.connection.send({ type: "reset" });
       this.resetting = true;
       this.enter("starting");
@@ -327,7 +329,7 @@ class Studio {
     const w1 = state?.w1 ?? null;
     $("w1").textContent = figures(w1);
     $("w1").dataset.value = w1 ?? "";
-    $("played").textContent = state ? share(state.played) : "–";
+    $("played").textContent = share(state?.played);
     const back = state?.returns?.length ? state.returns.reduce((sum, one) => sum + one, 0) / state.returns.length : null;
     $("return").textContent = back === null ? "–" : figures(back);
     const steps = state?.steps ?? 1;
@@ -337,7 +339,7 @@ class Studio {
     $("clock").textContent = state ? `${(state.step * dt).toFixed(1)} of ${(steps * dt).toFixed(0)} s` : "0.0 s";
     this.showLive(state);
     if (!state) return;
-    if (this.drawable) this.achieved.fill(state.achieved, (state.played * (state.step - state.since)) / Math.max(1, steps - state.since));
+    if (this.drawable && state.achieved) this.achieved.fill(state.achieved, state.played);
     this.course.add({ ...state, back });
   }
 
@@ -346,20 +348,23 @@ class Studio {
     const value = state?.values?.[0]?.[0];
     $("live").replaceChildren();
     if (value != null) {
-      const unit = this.chart.unit ? ` ${this.chart.unit}` : "";
+      const unit = this.chart.unit ? `\u202f${this.chart.unit}` : "";
       $("live").append(`${value.toFixed(Math.abs(value) < 100 ? 1 : 0)}${unit}`.replace("-", "−"), Object.assign(document.createElement("small"), { textContent: this.chart.labels[0] }));
     }
     const robots = this.info?.robots ?? 0;
-    const words = !state || robots < 2 ? [] : [state.robots_active === robots ? `${robots} robots` : `${state.robots_active} of ${robots} robots go on`];
+    const all = state && (state.robots_active === robots || state.step >= state.steps);
+    const words = !state || robots < 2 ? [] : [all ? `${robots} robots` : `${state.robots_active} of ${robots} robots still up`];
     if (this.view?.where != null && state) words.unshift(`${this.view.where.toFixed(0)} m`.replace("-", "−"));
     $("where").textContent = words.join(" · ");
   }
 
   end(result) {
     this.enter("ended");
-    $("w1").textContent = figures(result.w1);
-    $("w1").dataset.value = result.w1 ?? "";
+    const w1 = result.w1_since ?? result.w1;  // of a target that was changed, since the last change
+    $("w1").textContent = figures(w1);
+    $("w1").dataset.value = w1 ?? "";
     $("w1-words").textContent = "at the end";
+    $("played").textContent = share(result.played);
     $("w1").parentElement.dataset.final = "";
     if (result.command) $("command").textContent = $("command").title = result.command;
     this.film?.draw();

@@ -1,4 +1,4 @@
-// Three ways to show rollouts: the robot from geometry and poses, the environment's own pictures, traces of a feature.
+// Two ways to show rollouts: the robot from geometry and poses, or, where there is no geometry, traces of a feature.
 // Each has frame(buffer), begin(ready), recolor(), dispose(), picture() (a canvas), and says `where` the first robot is.
 
 import { Surface, faded, palette, ticks } from "./axes.js";
@@ -34,15 +34,17 @@ export class GeometryView {
     while (this.robots.length > count) this.robots.pop().dispose();
     while (this.robots.length < count) {
       const ghost = this.robots.length > 0;
-      const robot = new this.parts.Robot(this.model, this.shades(ghost), ghost);
+      const robot = new this.parts.Robot(this.model, this.shades(ghost), ghost, this.scene.reflections);
       this.scene.scene.add(robot.group);
       this.robots.push(robot);
     }
-    if (this.geometry.rest) {
-      const rest = this.geometry.rest.flat();
-      this.robots.forEach((robot) => robot.pose(rest, rest, 0));
-    }
+    const rest = this.geometry.rest?.flat();
+    this.robots.forEach((robot) => {
+      robot.group.visible = Boolean(rest);
+      if (rest) robot.pose(rest, rest, 0);
+    });
     this.lanes = null;
+    this.scene.changed = true;
   }
 
   begin({ robots }) {
@@ -70,16 +72,20 @@ export class GeometryView {
     if (document.hidden) return;
     const shown = this.playback.advance(elapsed);
     if (shown && shown.a.poses.length === this.robots.length) {
+      this.scene.changed ||= this.step !== this.playback.shown;
+      this.step = this.playback.shown;
       this.lane(shown.a);
-      this.robots.forEach((robot, k) => robot.pose(shown.a.poses[k], shown.b.poses[k], shown.part));
+      this.robots.forEach((robot, k) => {
+        robot.group.visible = true;
+        robot.pose(shown.a.poses[k], shown.b.poses[k], shown.part);
+      });
     }
     const lead = this.robots[0].bodies[this.geometry.follow ?? 0].position;
     this.where = shown && lead.x;
     this.scene.follow(lead.x, lead.y, this.jump ? 1 : 1 - Math.exp(-elapsed / 70));
     this.jump = false;
     this.scene.measure(this.lanes ?? false);
-    this.scene.render(elapsed);
-    this.after?.();
+    if (this.scene.render(elapsed)) this.after?.();
   }
 
   set following(on) {
@@ -90,10 +96,12 @@ export class GeometryView {
   recolor() {
     this.scene.recolor();
     this.robots.forEach((robot) => robot.recolor(this.shades(robot.ghost)));
+    this.scene.changed = true;
   }
 
   /** The canvas, drawn this moment: a browser forgets it otherwise. */
   picture() {
+    this.scene.changed = true;
     this.scene.render(0);
     return this.scene.canvas;
   }
@@ -102,42 +110,6 @@ export class GeometryView {
     cancelAnimationFrame(this.running);
     this.robots.forEach((robot) => robot.dispose());
     this.scene.dispose();
-  }
-}
-
-/** Pictures that the environment draws of its first robot. */
-export class FramesView {
-  constructor(container) {
-    this.image = new Image();
-    this.image.alt = "The environment's own picture of the first robot";
-    this.canvas = document.createElement("canvas");
-    container.append(this.image);
-  }
-
-  begin() {}
-
-  frame(buffer) {
-    if (this.busy) return;  // a picture that is late is left out
-    this.busy = true;
-    const address = URL.createObjectURL(new Blob([new Uint8Array(buffer, 8)], { type: "image/jpeg" }));
-    this.image.onload = this.image.onerror = () => {
-      URL.revokeObjectURL(address);
-      this.busy = false;
-      this.after?.();
-    };
-    this.image.src = address;
-  }
-
-  recolor() {}
-
-  picture() {
-    [this.canvas.width, this.canvas.height] = [this.image.naturalWidth || 2, this.image.naturalHeight || 2];
-    this.canvas.getContext("2d").drawImage(this.image, 0, 0);
-    return this.canvas;
-  }
-
-  dispose() {
-    this.image.remove();
   }
 }
 
@@ -219,6 +191,5 @@ export class TracesView {
 
 /** The view that a run has. */
 export async function viewOf(run, container, chart, geometry) {
-  if (run.view === "geometry") return GeometryView.of(container, geometry);
-  return run.view === "frames" ? new FramesView(container) : new TracesView(container, chart);
+  return run.view === "geometry" ? GeometryView.of(container, geometry) : new TracesView(container, chart);
 }
