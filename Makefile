@@ -28,11 +28,11 @@ benchmark: .venv/test.stamp
 	$(PYTHON) -m venv .venv
 
 .venv/run.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[sim]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[sim,studio]"
 	touch $@
 
 .venv/test.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[sim,joint,minari,arrow,sb3,ray,hub,onnx,video,docs,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[sim,joint,minari,arrow,sb3,ray,hub,onnx,video,studio,docs,dev]"
 	touch $@
 
 .venv/docs.stamp: pyproject.toml constraints.txt | .venv/bin/python

@@ -61,6 +61,7 @@ def make_app(catalog: Catalog, token: str | None = None) -> Guard:
         openapi_url="/api/openapi.json",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=life,
         default_response_class=Answer,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -37,22 +36,24 @@ def shares(bins: Bins, values: ArrayLike, mass: Array64 | None = None) -> Array6
 
 
 def expression_of(bins: Bins, heights: Sequence[Any]) -> str:
-    """The expression of bars that somebody drew: a shuffled mixture of uniform parts, one for each run of equal bars.
+    """The expression of bars that somebody drew: a shuffled mixture of uniform parts, one for each bin that has any.
 
-    Shuffled, because a drawing says nothing about an order in time.
+    Shuffled, because a drawing says nothing about an order in time. Every bin is a part of its own, so that it gets as
+    many of the target's values as its bar says, and the parts of two features have the same weights in the same order,
+    so that these belong together.
     """
     weights = apportion(_checked(bins, heights).ravel(), PARTS)
-    if bins.dimensions == 1:
-        columns = [_runs(bins, weights)]
-    else:
-        cells = np.argwhere(weights.reshape(bins.count, bins.count))
-        mass = weights[weights > 0].tolist()
-        columns = [
-            [_part(bins, d, int(cell[d]), int(cell[d]), weight) for cell, weight in zip(cells, mass, strict=True)]
-            for d in range(2)
-        ]
-    texts = ["+".join(parts) if len(parts) > 1 else parts[0].partition("*")[2] for parts in columns]
-    return f"shuffled({texts[0]})" if len(texts) == 1 else f"shuffled(joint({', '.join(texts)}))"
+    cells = np.argwhere(weights.reshape((bins.count,) * bins.dimensions))
+    mass = weights[weights > 0]
+    columns = [_mixture(bins.edges[d], cells[:, d], mass) for d in range(bins.dimensions)]
+    return f"shuffled({columns[0]})" if len(columns) == 1 else f"shuffled(joint({', '.join(columns)}))"
+
+
+def _mixture(edges: Array64, indices: NDArray[np.int64], weights: NDArray[np.int64]) -> str:
+    parts = [f"uniform({edges[i]:.7g},{edges[i + 1]:.7g})" for i in indices.tolist()]
+    if len(parts) == 1:
+        return parts[0]
+    return "+".join(f"{weight / PARTS:g}*{part}" for weight, part in zip(weights.tolist(), parts, strict=True))
 
 
 def _checked(bins: Bins, heights: Sequence[Any]) -> Array64:
@@ -72,19 +73,3 @@ def _checked(bins: Bins, heights: Sequence[Any]) -> Array64:
         raise TargetError("nothing is drawn: all heights are 0")
     relative: Array64 = drawn / highest  # whose sum is a number, however high they are
     return relative
-
-
-def _runs(bins: Bins, weights: NDArray[np.int64]) -> list[str]:
-    """A part for every run of bars of the same height."""
-    parts, first = [], 0
-    for weight, run in groupby(weights.tolist()):
-        count = len(list(run))
-        if weight:
-            parts.append(_part(bins, 0, first, first + count - 1, weight * count))
-        first += count
-    return parts
-
-
-def _part(bins: Bins, dimension: int, first: int, last: int, weight: int) -> str:
-    edges = bins.edges[dimension]
-    return f"{weight / PARTS:g}*uniform({edges[first]:.7g},{edges[last + 1]:.7g})"

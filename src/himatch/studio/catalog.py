@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from himatch._version import __version__
-from himatch.errors import HimatchError, collected_notes
+from himatch.errors import HimatchError, TargetError, collected_notes
 from himatch.evaluation import MatchResult, Trial, begin_trial
 from himatch.overview import Overview
 from himatch.policy import Policy, load
@@ -22,12 +22,12 @@ from himatch.studio import messages
 from himatch.studio.answers import short
 from himatch.studio.bars import drawable, expression_of, shares
 from himatch.studio.messages import Asked, Chosen, Wanted
-from himatch.targets import EpisodeReference, Frame, Target, checked_values
-from himatch.types import Array
+from himatch.targets import EpisodeReference, Target, checked_values
 
 BUNDLED = ("halfcheetah-cdt", "hopper-cdt", "walker2d-cdt")
 MOST_EPISODES = 100  # that are offered as targets
 MOST_ROBOTS = 64  # of all seeds of a run together
+FARTHEST = 1e6  # that a target may be from zero, in units of the bins' ends
 STEP = 0.05  # seconds, where nothing says how long a step takes
 VIEWS = 8  # at once
 FRAMES = 60  # a second
@@ -171,9 +171,15 @@ class StudioRun:
 
     # -- targets ------------------------------------------------------------------------------------------------
 
-    def target(self, expression: str) -> Target:
+    def target(self, expression: str, feature: str | None = None) -> Target:
         """The target of an expression that came from outside."""
-        return self.policy.run.target(expression, self.demonstrations)
+        target, reference = self.policy.run.target(expression, self.demonstrations), self.reference(feature)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = checked_values(target, reference.frame)
+        ends = np.abs([reference.frame.bins.low, reference.frame.bins.high]).max(axis=0)
+        if (np.abs(values) > FARTHEST * np.maximum(1.0, ends)).any():
+            raise TargetError(f"{target.name[:80]} is farther than {FARTHEST:g} times from all that the data shows")
+        return target
 
     def assessed(self, asked: Asked) -> dict[str, Any]:
         """A target before anything is rolled out: bars, what the data covers, its mixture, what is promised of it."""
@@ -182,7 +188,7 @@ class StudioRun:
         reference = self.reference(asked.feature)
         expression = asked.expression or expression_of(reference.frame.bins, asked.heights or [])
         with collected_notes() as notes:
-            target = self.target(expression)
+            target = self.target(expression, asked.feature)
             found = self.described(target, reference)
             support = reference.support(target)
             found |= {
@@ -196,7 +202,7 @@ class StudioRun:
     def described(self, target: Target, reference: EpisodeReference) -> dict[str, Any]:
         """Its bars, or the number that it asks for, and the episode mixture nearest to it."""
         frame = reference.frame
-        wanted = _finite(target, frame)
+        wanted = target.values(frame)
         found: dict[str, Any] = {
             "name": target.name,
             "matches": target.matches,
@@ -255,8 +261,7 @@ class StudioRun:
             raise HimatchError(f"robots: {self.name} has {len(self.policy.seeds)} seeds; {self.most_robots} at most")
         expression = first_steps(wanted)
         feature = self.reference(wanted.feature).frame.feature.name
-        target = self.target(expression)
-        _finite(target, self.reference(wanted.feature).frame)
+        target = self.target(expression, feature)
         return begin_trial(
             self.policy.run,
             self.policy.agent,
@@ -289,12 +294,6 @@ class StudioRun:
 def first_steps(wanted: Wanted) -> str:
     """The expression of what is wanted, cut to so many steps."""
     return wanted.expression if wanted.steps is None else f"({wanted.expression}) for {wanted.steps}"
-
-
-def _finite(target: Target, frame: Frame) -> Array:
-    """A target's values, which must be numbers that a chart and a policy can hold."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return checked_values(target, frame)
 
 
 class Catalog:

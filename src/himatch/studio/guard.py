@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import secrets
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
@@ -14,6 +15,7 @@ from himatch.studio.answers import Answer
 from himatch.studio.messages import BODY
 
 COOKIE = "himatch-studio"
+HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(:\d{1,5})?")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 # Scripts and styles come from the page's own files; its robots are drawn without anything from elsewhere.
 POLICY = (
@@ -112,10 +114,8 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 def _name(host: str) -> str:
     """The name or address in a ``Host``, without its port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    found = HOST.fullmatch(host.lower())
+    return "" if found is None else found[1].strip("[]")
 
 
 def _same(origin: str, host: str) -> bool:

@@ -37,5 +37,11 @@ class Outbox:
         with self._lock:
             return self._waiting.pop(0)[1] if self._waiting else None
 
+    @property
+    def latest(self) -> Payload | None:
+        """What was put last, of what waits."""
+        with self._lock:
+            return self._waiting[-1][1] if self._waiting else None
+
     def __len__(self) -> int:
         return len(self._waiting)

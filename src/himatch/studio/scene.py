@@ -14,7 +14,7 @@ from himatch.evaluation import MatchResult
 from himatch.simulation.poses import Poses
 from himatch.studio.answers import short
 from himatch.studio.bars import shares
-from himatch.studio.catalog import STEP, StudioRun
+from himatch.studio.catalog import STEP, StudioRun, first_steps
 from himatch.studio.messages import Start
 from himatch.types import Trajectory
 
@@ -61,7 +61,7 @@ class Scene:
     def retarget(self, expression: str) -> dict[str, Any]:
         """Another target from the next step on; the answer to whoever asked for it."""
         with collected_notes() as notes:
-            self.trial.retarget(self.run.target(expression))
+            self.trial.retarget(self.run.target(expression, self.start.feature))
         self.expression = expression
         self.changes.append({"step": self.trial.since, "expression": expression})
         self._next_score = 0.0
@@ -98,7 +98,7 @@ class Scene:
             "conditioning": start.conditioning,
             "temperature": self.run.temperature(start),
             "seed": start.seed,
-            "command": self.run.command(start, self.expression),
+            "command": self.run.command(start, first_steps(start)),
             "notes": self.notes,
             **self.run.described(trial.targets[0], self._reference),
         }

@@ -105,6 +105,7 @@ class View:
             self._speed, self._paused = command.speed, command.paused
             self._begin(command)
         elif isinstance(command, SetSpeed):
+            self._shown()
             self._speed = command.value
             self._restart_clock()
             self._send_state()
