@@ -23,7 +23,7 @@ class Studio:
     demonstrations: Annotated[tuple[str, ...], tyro.conf.arg(metavar="FILE...")] = ()
     """Files of episodes that targets on the page may name; they can name no others."""
     browser: bool = True
-    """Open the page."""
+    """Open the page; --no-browser does not."""
     device: Annotated[str, tyro.conf.arg(metavar="cuda|cpu")] = "cpu"
     """Where the policies run."""
     imports: Import = ()

@@ -111,15 +111,15 @@ class OngoingRollouts:
 
     @property
     def so_far(self) -> Rollouts:
-        """What was played; its arrays are those that further steps are written into."""
+        """What was played; further steps are written into its arrays, beyond its lengths."""
         shape = self._shape
         return Rollouts(
             self._observations.reshape(*shape, -1, self._width),
             self._actions.reshape(*shape, *self._actions.shape[1:]),
             self._rewards.reshape(*shape, -1),
             self._seen[:, : self._width].astype(np.float32).reshape(*shape, self._width),
-            self._played.reshape(shape),
-            self._terminated.reshape(shape),
+            self._played.reshape(shape).copy(),
+            self._terminated.reshape(shape).copy(),
         )
 
     def _make_room(self, lengths: NDArray[np.int64]) -> None:

@@ -20,7 +20,7 @@ from himatch.studio.messages import BODY
 
 PORT = 8450
 TRIED = 20  # ports from there on, where none is named
-GRACE = 2  # seconds for what is being answered when it is interrupted
+GRACE = 1  # seconds for what is being answered when it is interrupted
 
 
 def run_studio(

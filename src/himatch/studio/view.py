@@ -16,7 +16,7 @@ from himatch.studio.messages import Retarget, SetSpeed, Simple, Start
 from himatch.studio.outbox import Outbox
 from himatch.studio.scene import Scene
 
-STATES = 10  # a second
+STATES = 12  # a second
 BEHIND = 0.25  # seconds by which a simulation may lag; what is more is not made up for
 
 Command = Start | Retarget | SetSpeed | Simple
