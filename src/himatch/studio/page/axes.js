@@ -126,7 +126,7 @@ export class Frame {
     }
     context.textAlign = "left";
     context.textBaseline = "bottom";
-    context.fillText(label, 0, this.top - 4);
+    context.fillText(label, Math.max(0, this.left - 42), this.top - 4);
   }
 }
 

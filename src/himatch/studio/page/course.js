@@ -17,9 +17,9 @@ export class Course {
     this.map = document.createElement("canvas");
   }
 
-  show(chart) {
+  show(chart, steps, dt) {
     this.chart = chart;
-    this.begin(1, 1);
+    this.begin(steps, dt);
   }
 
   begin(steps, dt) {
@@ -35,6 +35,13 @@ export class Course {
     this.states.push(state);
     if (state.conditioning && this.chart.dims === 1) this.column(this.states.at(-2)?.step ?? 0, state);
     this.draw();
+  }
+
+  /** Another target may last longer, or not as long. */
+  last(steps) {
+    if (steps === this.steps) return;
+    this.steps = steps;
+    this.recolor();
   }
 
   change(step) {

@@ -15,8 +15,8 @@ function cells(context, frame, [xs, ys], heights, color, strongest) {
   heights.forEach((row, i) => row.forEach((height, j) => {
     if (height <= strongest * 1e-3) return;
     context.globalAlpha = Math.min(1, Math.sqrt(height / strongest)) * 0.9;
-    const [left, top] = [frame.x(xs[i]), frame.y(ys[j + 1])];
-    context.fillRect(left, top, frame.x(xs[i + 1]) - left + 0.4, frame.y(ys[j]) - top + 0.4);
+    const [left, top] = [Math.round(frame.x(xs[i])), Math.round(frame.y(ys[j + 1]))];  // whole pixels: no seams
+    context.fillRect(left, top, Math.round(frame.x(xs[i + 1])) - left, Math.round(frame.y(ys[j])) - top);
   }));
   context.globalAlpha = 1;
 }

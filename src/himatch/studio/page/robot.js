@@ -39,8 +39,11 @@ export class Model {
     this.order = own;
   }
 
-  color({ key, rgba }, shades) {
-    return this.plain ? shades[this.order.get(key) % shades.length] : new THREE.Color().setRGB(...rgba.slice(0, 3), THREE.SRGBColorSpace);
+  /** Models of one color are paler towards their feet, those of two or three have as many shades. */
+  color({ key, rgba, body }, shades) {
+    if (!this.plain) return new THREE.Color().setRGB(...rgba.slice(0, 3), THREE.SRGBColorSpace);
+    if (this.order.size > 1) return new THREE.Color(shades[this.order.get(key) % shades.length]);
+    return new THREE.Color(shades[0]).lerp(new THREE.Color(shades[1]), body / Math.max(1, this.bodies - 1));
   }
 
   /** What does not move, floors excepted. */
@@ -68,13 +71,16 @@ export class Robot {
     this.group.add(...this.bodies);
     this.materials = new Map();
     for (const part of model.parts.filter(({ body }) => body >= 0)) {
-      if (!this.materials.has(part.key)) {
-        this.materials.set(part.key, new THREE.MeshStandardMaterial({
+      const key = model.order.size > 1 ? part.key : part.body;
+      if (!this.materials.has(key)) {
+        const order = this.materials.size;
+        this.materials.set(key, new THREE.MeshStandardMaterial({
+          polygonOffset: true, polygonOffsetFactor: order, polygonOffsetUnits: 4 * order,  // legs that overlap do not flicker
           color: model.color(part, shades), roughness: 0.38, metalness: 0.05, envMap: reflections, envMapIntensity: 0.55,
           transparent: ghost, opacity: ghost ? 0.34 : 1, depthWrite: !ghost,
         }));
       }
-      const mesh = new THREE.Mesh(part.shape, this.materials.get(part.key));
+      const mesh = new THREE.Mesh(part.shape, this.materials.get(key));
       mesh.castShadow = !ghost;
       mesh.receiveShadow = !ghost;
       this.bodies[part.body].add(place(mesh, part.pos, part.quat));
@@ -82,7 +88,9 @@ export class Robot {
   }
 
   recolor(shades) {
-    for (const part of this.model.parts) this.materials.get(part.key)?.color.set(this.model.color(part, shades));
+    for (const part of this.model.parts.filter(({ body }) => body >= 0)) {
+      this.materials.get(this.model.order.size > 1 ? part.key : part.body).color.copy(this.model.color(part, shades));
+    }
   }
 
   /** Between two poses. */

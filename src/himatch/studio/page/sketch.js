@@ -77,6 +77,6 @@ export function dab(heights, [x, y], tool, strength, radius = 1.3) {
     if (part < 0.02) return height;
     if (tool === "erase") return part > 0.3 ? 0 : height * (1 - part);
     if (tool === "smooth") return height + part * (around(i, j) - height);
-    return tool === "bars" ? Math.max(height, part > 0.6 ? strength * 6 : 0) : height + strength * part;
+    return height + strength * part;
   }));
 }

@@ -7,6 +7,7 @@ import { Course } from "./course.js";
 import { ExpressionField } from "./expression.js";
 import { showPresets } from "./presets.js";
 import { PlaneAchieved, PlaneChart } from "./plane.js";
+import { hint, say, showCommand, showEnd, showFacts, showLive, showState } from "./readouts.js";
 import { Film, compose, copy, download } from "./save.js";
 import { Settings } from "./settings.js";
 import { TargetChart } from "./target_chart.js";
@@ -14,8 +15,7 @@ import { startTheme } from "./theme.js";
 import { viewOf } from "./views.js";
 
 const $ = (id) => document.getElementById(id);
-const figures = (value, digits = 3) => (value == null ? "–" : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en-US") : value.toPrecision(digits)).replace("-", "−");
-const share = (value) => (value == null ? "–" : `${(100 * value).toFixed(value > 0.995 || value === 0 ? 0 : 1)} %`);
+const INVITATION = "Draw here what the robot's future should look like";
 
 class Studio {
   constructor() {
@@ -39,7 +39,7 @@ class Studio {
     $("run").addEventListener("change", () => this.choose($("run").value));
     $("play").addEventListener("click", () => this.play());
     $("reset").addEventListener("click", () => this.reset());
-    $("speed").addEventListener("change", () => this.connection.send({ type: "speed", value: this.speed }));
+    $("speed").addEventListener("change", () => this.running && this.connection.send({ type: "speed", value: this.speed }));
     $("follow").addEventListener("click", () => this.follow());
     $("undo").addEventListener("click", () => this.undo());
     $("clear").addEventListener("click", () => this.clear());
@@ -58,6 +58,10 @@ class Studio {
     });
   }
 
+  get running() {
+    return this.status === "playing" || this.status === "paused";
+  }
+
   get speed() {
     return Number($("speed").value);
   }
@@ -74,7 +78,7 @@ class Studio {
       const run = runs.find(({ name }) => name === wished.get("run")) ?? runs[0];
       await this.choose(run.name, wished.get("run") === run.name ? wished.get("target") : null);
     } catch (reason) {
-      this.say(reason.message, true);
+      say(reason.message, true);
     }
   }
 
@@ -84,7 +88,6 @@ class Studio {
     $("run").value = name;
     $("title").textContent = this.run.title;
     this.settings.show(this.run);
-    this.past = [];
     await this.showFeature(expression ?? this.run.default.expression);
   }
 
@@ -92,6 +95,8 @@ class Studio {
   async showFeature(expression) {
     const { run } = this;
     const generation = ++this.generation;
+    this.facts = null;
+    this.past = [];
     const feature = this.settings.feature;
     try {
       const geometry = run.view === "geometry" && this.viewed !== run.name ? get(runPath(run.name, "geometry")) : null;
@@ -101,10 +106,11 @@ class Studio {
       this.showCharts();
       showPresets($("presets"), chart, (chosen) => this.typed(chosen));
       if (expression) this.typed(expression);
+      else if (this.drawable) hint(INVITATION);
       if (this.viewed !== run.name || run.view === "traces") await this.showRobot(await geometry, generation);
       $("play").disabled = false;
     } catch (reason) {
-      if (generation === this.generation) this.say(reason.message, true);
+      if (generation === this.generation) say(reason.message, true);
     }
   }
 
@@ -119,10 +125,13 @@ class Studio {
     this.target = new (plane ? PlaneChart : TargetChart)(fresh("target"), (heights, done) => this.drawn(heights, done));
     this.achieved = new (plane ? PlaneAchieved : AchievedChart)(fresh("achieved"));
     this.drawable = this.chart.dims <= 2;
+    if (plane && $("tools").querySelector("[data-tool=bars]").ariaChecked === "true") this.chooseTool("curve");
     if (this.drawable) [this.target, this.achieved].forEach((chart) => chart.show(this.chart));
     this.target.tool = $("tools").querySelector("[aria-checked=true]").dataset.tool;
-    this.course.show(this.chart);
-    this.hint(this.drawable ? "" : `${this.chart.dims} dimensions: type an expression below`);
+    this.course.show(this.chart, this.run.horizon, this.run.dt ?? 0.05);
+    $("tools").querySelector("[data-tool=curve]").textContent = plane ? "Brush" : "Curve";
+    $("tools").querySelector("[data-tool=bars]").hidden = plane;
+    hint(this.drawable ? "" : `${this.chart.dims} dimensions: type an expression below`);
   }
 
   async showRobot(geometry, generation) {
@@ -139,7 +148,7 @@ class Studio {
   // -- the target --------------------------------------------------------------------------------------------------
 
   drawn(heights, done) {
-    this.hint("");
+    hint("");
     if (!done) return;
     if (heights.flat().some((height) => height > 0)) this.ask({ heights });
     else this.clear();
@@ -176,31 +185,19 @@ class Studio {
     this.expression.set(facts.expression);
     if (this.drawable) {
       if (!this.target.stroke) this.target.set(facts.heights);
-      if (this.status !== "playing" && this.status !== "paused" && this.status !== "ended") this.achieved.setTarget(facts.heights);
+      if (!this.running && this.status !== "ended") this.achieved.setTarget(facts.heights);
     }
-    this.showFacts();
+    showFacts(facts);
     for (const chip of $("presets").querySelectorAll("button")) chip.setAttribute("aria-pressed", chip.value === facts.expression);
     history.replaceState(null, "", `#${new URLSearchParams({ run: this.run.name, target: facts.expression })}`);
-    if ((this.status === "playing" || this.status === "paused") && facts.expression !== this.shown) {
+    if (this.running && facts.expression !== this.shown) {
       this.connection.send({ type: "target", expression: facts.expression });
     }
   }
 
   refuse(reason) {
     if (this.expression.text) this.expression.mistake(reason.message, reason.at);
-    else this.say(reason.message, true);
-  }
-
-  showFacts() {
-    const { covered, mixture, promise, notes, command } = this.facts;
-    $("covered").textContent = share(covered);
-    $("mixture").textContent = mixture ? `W1 ${figures(mixture.w1)}` : "–";
-    $("promise").replaceChildren();
-    if (promise) $("promise").append(`W1 ${figures(promise.w1 ?? promise.score)}`, Object.assign(document.createElement("small"), { textContent: ` ${figures(promise.low, 2)} to ${figures(promise.high, 2)}` }));
-    else $("promise").append(Object.assign(document.createElement("small"), { textContent: "not rehearsed" }));
-    $("promise").parentElement.title = promise?.text ?? "What rehearsed rollouts of this target reached; it has not been rehearsed";
-    $("notes").textContent = notes.join(" ");
-    $("command").textContent = $("command").title = command;
+    else say(reason.message, true);
   }
 
   undo() {
@@ -218,8 +215,9 @@ class Studio {
     if (this.facts) this.past.push(this.facts.expression);
     $("undo").disabled = !this.past.length;
     this.facts = null;
+    showFacts(null);
     if (this.drawable) this.target.set(null);
-    this.hint("Draw here what the robot's future should look like");
+    hint(INVITATION);
   }
 
   chooseTool(tool) {
@@ -232,7 +230,7 @@ class Studio {
   // -- rollouts ----------------------------------------------------------------------------------------------------
 
   async play() {
-    if (this.status === "playing" || this.status === "paused") {
+    if (this.running) {
       this.connection.send({ type: this.status === "playing" ? "pause" : "play" });
       return this.enter(this.status === "playing" ? "paused" : "playing");
     }
@@ -243,14 +241,14 @@ class Studio {
     await this.pending;
     if (!this.facts) return this.clear();
     const { expression } = this.facts;
-    if (!this.connection.send({ type: "start", ...this.settings.choices(), expression, speed: this.speed })) return this.say("Not connected: is himatch studio still running?", true);
+    if (!this.connection.send({ type: "start", ...this.settings.choices(), expression, speed: this.speed })) return say("Not connected: is himatch studio still running?", true);
     this.enter("starting");
     clearTimeout(this.patience);
-    this.patience = setTimeout(() => this.status === "starting" && this.say(this.settings.choices().conditioning === "rehearsed" ? "Rehearsing this target in the simulator…" : "Preparing…"), 400);
+    this.patience = setTimeout(() => this.status === "starting" && say(this.settings.choices().conditioning === "rehearsed" ? "Rehearsing this target in the simulator…" : "Preparing…"), 400);
   }
 
   reset() {
-    if (["playing", "paused", "ended"].includes(this.status)) {
+    if (this.running || this.status === "ended") {
       this.connection.send({ type: "pause" });
       this.connection.send({ type: "reset" });
       this.resetting = true;
@@ -259,11 +257,11 @@ class Studio {
   }
 
   stop() {
-    if (["starting", "playing", "paused"].includes(this.status)) this.connection.send({ type: "stop" });
+    if (this.running || this.status === "starting") this.connection.send({ type: "stop" });
     this.enter("idle");
-    this.course.chart && this.course.begin(1, 1);
+    if (this.course.chart) this.course.begin(this.run.horizon, this.run.dt ?? 0.05);
     this.achieved?.fill(null, 0);
-    this.showState(null);
+    this.show(null);
   }
 
   settingsChanged(featureToo = false) {
@@ -283,7 +281,7 @@ class Studio {
     $("play").dataset.state = playing ? "playing" : "";
     $("play").lastElementChild.textContent = { playing: "Pause", paused: "Go on", ended: "Run again", starting: "Run" }[status] ?? "Run";
     $("play").disabled = status === "starting" || !this.view;
-    $("reset").disabled = !["playing", "paused", "ended"].includes(status);
+    $("reset").disabled = !this.running && status !== "ended";
     document.body.dataset.status = status;
   }
 
@@ -292,7 +290,7 @@ class Studio {
   received(message) {
     const { type } = message;
     if (type === "ready") this.ready(message);
-    else if (type === "state" && this.status !== "starting") this.showState(message);
+    else if (type === "state" && this.status !== "starting") this.show(message);
     else if (type === "target") this.retargeted(message);
     else if (type === "end") this.end(message.result);
     else if (type === "error") this.failed(message);
@@ -301,23 +299,22 @@ class Studio {
   ready(message) {
     this.info = message;
     this.shown = message.expression;
-    this.quiet();
+    say("");
     this.view?.begin(message);
     this.course.begin(message.steps, message.dt ?? 0.05);
     if (this.drawable) {
       this.achieved.setTarget(message.heights);
       this.achieved.fill(null, 0);
     }
-    $("command").textContent = $("command").title = message.command;
-    delete $("w1").parentElement.dataset.final;
-    $("w1-words").textContent = "so far";
+    showCommand(message.command);
     this.enter(this.resetting ? "paused" : "playing");
     this.resetting = false;
     if (this.filming) this.beginFilm();
   }
 
-  retargeted({ expression, heights, since }) {
+  retargeted({ expression, heights, since, steps }) {
     this.shown = expression;
+    this.course.last(steps);
     this.course.change(since);
     if (this.drawable) {
       this.achieved.setTarget(heights);
@@ -325,48 +322,17 @@ class Studio {
     }
   }
 
-  showState(state) {
-    const w1 = state?.w1 ?? null;
-    $("w1").textContent = figures(w1);
-    $("w1").dataset.value = w1 ?? "";
-    $("played").textContent = share(state?.played);
-    const back = state?.returns?.length ? state.returns.reduce((sum, one) => sum + one, 0) / state.returns.length : null;
-    $("return").textContent = back === null ? "–" : figures(back);
-    const steps = state?.steps ?? 1;
-    $("progress").max = steps;
-    $("progress").value = state?.step ?? 0;
-    const dt = this.info?.dt ?? 0.05;
-    $("clock").textContent = state ? `${(state.step * dt).toFixed(1)} of ${(steps * dt).toFixed(0)} s` : "0.0 s";
-    this.showLive(state);
+  show(state) {
+    const back = showState(state, this.info?.dt ?? 0.05);
+    showLive(state, { chart: this.chart, robots: this.info?.robots ?? 0, meters: this.view?.where });
     if (!state) return;
     if (this.drawable && state.achieved) this.achieved.fill(state.achieved, state.played);
     this.course.add({ ...state, back });
   }
 
-  /** Over the robot: what it does now, how far it has come, how many still play. */
-  showLive(state) {
-    const value = state?.values?.[0]?.[0];
-    $("live").replaceChildren();
-    if (value != null) {
-      const unit = this.chart.unit ? `\u202f${this.chart.unit}` : "";
-      $("live").append(`${value.toFixed(Math.abs(value) < 100 ? 1 : 0)}${unit}`.replace("-", "−"), Object.assign(document.createElement("small"), { textContent: this.chart.labels[0] }));
-    }
-    const robots = this.info?.robots ?? 0;
-    const all = state && (state.robots_active === robots || state.step >= state.steps);
-    const words = !state || robots < 2 ? [] : [all ? `${robots} robots` : `${state.robots_active} of ${robots} robots still up`];
-    if (this.view?.where != null && state) words.unshift(`${this.view.where.toFixed(0)} m`.replace("-", "−"));
-    $("where").textContent = words.join(" · ");
-  }
-
   end(result) {
     this.enter("ended");
-    const w1 = result.w1_since ?? result.w1;  // of a target that was changed, since the last change
-    $("w1").textContent = figures(w1);
-    $("w1").dataset.value = w1 ?? "";
-    $("w1-words").textContent = "at the end";
-    $("played").textContent = share(result.played);
-    $("w1").parentElement.dataset.final = "";
-    if (result.command) $("command").textContent = $("command").title = result.command;
+    showEnd(result);
     this.film?.draw();
     this.film?.stop();
     this.film = null;
@@ -374,7 +340,7 @@ class Studio {
 
   failed({ error, at }) {
     if (at) this.expression.mistake(error, at);
-    else this.say(error, true);
+    else say(error, true);
     if (this.status === "starting") this.enter("idle");
   }
 
@@ -383,37 +349,23 @@ class Studio {
     $("link").lastElementChild.textContent = "connected";
     if (!again) return;
     if (this.interrupted) {
-      this.say("Connected again; the run has begun anew.");
+      say("Connected again; the run has begun anew.");
       this.start();
-    } else this.say("Connected again.");
+    } else say("Connected again.");
     clearTimeout(this.patience);
-    this.patience = setTimeout(() => this.quiet(), 3000);
+    this.patience = setTimeout(() => say(""), 3000);
     if (!this.runs) this.load();
   }
 
   lost() {
     $("link").dataset.state = "lost";
     $("link").lastElementChild.textContent = "not connected";
-    this.say("Connection lost. Trying again…", true);
+    say("Connection lost. Trying again…", true);
     this.interrupted = this.status === "playing" || this.status === "starting" || (this.interrupted && this.status === "idle");
     this.enter("idle");
   }
 
   // -- words over the robot, keys, files ---------------------------------------------------------------------------
-
-  say(words, wrong = false) {
-    $("banner").textContent = words;
-    $("banner").className = `banner shown${wrong ? " wrong" : ""}`;
-  }
-
-  quiet() {
-    $("banner").className = "banner";
-  }
-
-  hint(words) {
-    if (words) $("hint").textContent = words;
-    $("hint").classList.toggle("shown", Boolean(words));
-  }
 
   follow() {
     const on = $("follow").getAttribute("aria-pressed") !== "true";
@@ -433,8 +385,8 @@ class Studio {
   }
 
   async copied(text, what) {
-    this.say((await copy(text)) ? `${what} is copied.` : "The browser does not allow copying.");
-    setTimeout(() => this.quiet(), 1800);
+    say((await copy(text)) ? `${what} is copied.` : "The browser does not allow copying.");
+    setTimeout(() => say(""), 1800);
   }
 
   pictured() {
@@ -453,12 +405,12 @@ class Studio {
     if (what === "expression") this.copied(this.facts?.expression ?? "", "The target");
     else if (what === "command") this.copied($("command").textContent, "The command");
     else if (what === "picture") compose(document.createElement("canvas"), this.pictured()).toBlob((blob) => download(blob, `${this.run.name}.png`));
-    else if (!Film.possible) this.say("This browser cannot record films; himatch match --video does.", true);
+    else if (!Film.possible) say("This browser cannot record films; himatch match --video does.", true);
     else if (this.status === "playing") this.beginFilm();
     else {
       this.filming = true;
-      this.say("The next run will be filmed.");
-      setTimeout(() => this.quiet(), 1800);
+      say("The next run will be filmed.");
+      setTimeout(() => say(""), 1800);
     }
   }
 

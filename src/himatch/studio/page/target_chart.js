@@ -179,8 +179,9 @@ export function columns(context, frame, edges, heights, { fill, line, gap = 0 })
   context.fillStyle = fill;
   heights.forEach((height, bin) => {
     if (height <= 0) return;
-    const [left, right, y] = [frame.x(edges[bin]) + gap / 2, frame.x(edges[bin + 1]) - gap / 2, Math.max(frame.top, frame.y(height))];
-    context.fillRect(left, y, right - left + (gap ? 0 : 0.4), frame.bottom - y);
+    const [left, right] = [Math.round(frame.x(edges[bin])), Math.round(frame.x(edges[bin + 1])) - gap];  // whole pixels: no seams
+    const y = Math.max(frame.top, frame.y(height));
+    context.fillRect(left, y, right - left, frame.bottom - y);
     if (line) {
       context.fillStyle = line;
       context.fillRect(left, y - 1, right - left, 2);

@@ -1,10 +1,11 @@
 // Two ways to show rollouts: the robot from geometry and poses, or, where there is no geometry, traces of a feature.
 // Each has frame(buffer), begin(ready), recolor(), dispose(), picture() (a canvas), and says `where` the first robot is.
 
-import { Surface, faded, palette, ticks } from "./axes.js";
+import { Frame, Surface, faded, palette } from "./axes.js";
 import { Playback } from "./playback.js";
 
 const floats = (buffer) => new Float32Array(buffer, 0, buffer.byteLength >> 2);
+const MARGINS = { left: 52, right: 20, top: 88, bottom: 44 };
 const LANE = 0.85;  // meters between robots that share a track
 
 /** Robots in three dimensions; three.js is loaded when the first one is shown. */
@@ -126,7 +127,7 @@ export class TracesView {
   }
 
   begin({ robots, steps, dt }) {
-    Object.assign(this, { steps, dt, traces: Array.from({ length: robots }, () => []) });
+    Object.assign(this, { steps, dt: dt ?? 0.05, traces: Array.from({ length: robots }, () => []) });
   }
 
   frame(buffer) {
@@ -146,22 +147,16 @@ export class TracesView {
   }
 
   paint(context, width, height) {
-    const { rollouts, soft, rule } = palette();
+    const { rollouts } = palette();
+    const { labels, units = [] } = this.chart;
     const plane = this.chart.dims === 2;
+    const name = (k) => (units[k] ? `${labels[k]} (${units[k]})` : labels[k]);
     const end = (k) => [this.chart.low?.[k] ?? -1, this.chart.high?.[k] ?? 1];
-    const [xs, ys] = plane ? [end(0), end(1)] : [[0, this.steps], end(0)];
-    const x = (value) => 24 + ((value - xs[0]) / (xs[1] - xs[0])) * (width - 48);
-    const y = (value) => height - 24 - ((value - ys[0]) / (ys[1] - ys[0])) * (height - 90);
-    context.strokeStyle = rule;
-    context.fillStyle = soft;
-    context.textBaseline = "bottom";
-    for (const value of ticks(ys[0], ys[1], 5)) {
-      context.beginPath();
-      context.moveTo(24, y(value));
-      context.lineTo(width - 24, y(value));
-      context.stroke();
-      context.fillText(String(value).replace("-", "−"), 24, y(value) - 2);
-    }
+    const frame = new Frame(width, height, MARGINS, plane ? end(0) : [0, this.steps * this.dt], plane ? end(1) : end(0));
+    frame.axisY(context, name(plane ? 1 : 0), String, 5);
+    frame.axisX(context, plane ? name(0) : "time (s)");
+    const x = (value) => frame.x(plane ? value : value * this.dt);
+    const y = (value) => frame.y(value);
     this.traces.toReversed().forEach((trace, back) => {
       const first = back === this.traces.length - 1;
       context.strokeStyle = first ? rollouts : faded(rollouts, 0.25);
