@@ -58,16 +58,17 @@ class Poses:
 
     def __call__(self) -> NDArray[np.float32]:
         """Position x, y, z and quaternion w, x, y, z of every body, ``(count, bodies, 7)``."""
-        positions, data = self._positions(), self._data
-        found = np.empty((len(positions), self.bodies, 7), np.float32)
-        for row, qpos in zip(found, positions, strict=True):
-            data.qpos[:] = qpos
-            self._mujoco.mj_kinematics(self.model, data)
-            row[:, :3], row[:, 3:] = data.xpos[1:], data.xquat[1:]
-        return found
+        return np.stack([self._of(qpos) for qpos in self._positions()])
+
+    def _of(self, qpos: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Those of one robot at these positions of its joints."""
+        data = self._data
+        data.qpos[:] = qpos
+        self._mujoco.mj_kinematics(self.model, data)
+        return np.concatenate([data.xpos[1:], data.xquat[1:]], axis=1, dtype=np.float32)
 
     def geometry(self) -> dict[str, Any]:
-        """What is to be drawn, in plain numbers: shapes by body, meshes, and a camera that suits them."""
+        """What is to be drawn, in plain numbers: shapes by body, the model's own pose, meshes, a camera."""
         model, mujoco = self.model, self._mujoco
         names = [mujoco.mjtGeom(int(kind)).name.removeprefix("mjGEOM_").lower() for kind in model.geom_type]
         drawn = [i for i, name in enumerate(names) if name in SHAPES and model.geom_group[i] < VISIBLE]
@@ -90,6 +91,7 @@ class Poses:
             "bodies": [model.body(i).name for i in range(1, model.nbody)],
             "geoms": geoms,
             "meshes": [self._mesh(number) for number in meshes],
+            "rest": [_plain(row) for row in self._of(model.qpos0)],
             "follow": 0,
             "camera": vars(camera),
             "extent": float(model.stat.extent),

@@ -23,9 +23,11 @@ from himatch.studio.answers import short
 from himatch.studio.bars import drawable, expression_of, shares
 from himatch.studio.messages import Asked, Chosen, Wanted
 from himatch.targets import EpisodeReference, Target, checked_values
+from himatch.tasks.locomotion import LOCOMOTION, UNITS
 
 BUNDLED = ("halfcheetah-cdt", "hopper-cdt", "walker2d-cdt")
 MOST_EPISODES = 100  # that are offered as targets
+FIRST_ROBOTS = 4  # of every seed, until another number is chosen
 MOST_ROBOTS = 64  # of all seeds of a run together
 FARTHEST = 1e6  # that a target may be from zero, in units of the bins' ends
 STEP = 0.05  # seconds, where nothing says how long a step takes
@@ -88,10 +90,10 @@ class StudioRun:
             "conditionings": list(self.overview.conditionings) or ["nominal"],
             "default": {
                 "feature": policy.feature,
-                "conditioning": "nominal",
+                "conditioning": "planned" if "planned" in self.overview.conditionings else "nominal",
                 "temperature": policy.temperature if stochastic else None,
                 "expression": self._first_target(),
-                "robots": min(8, self.most_robots),
+                "robots": min(FIRST_ROBOTS, self.most_robots),
                 "seed": 0,
             },
             "robots": self.most_robots,
@@ -111,7 +113,8 @@ class StudioRun:
     def _feature(self, name: str) -> dict[str, Any]:
         bins, feature = self.reference(name).frame.bins, self.reference(name).frame.feature
         labels = list(feature.names(bins.dimensions))
-        units = [self.policy.units.get(label, "") for label in labels]
+        usual = UNITS if self.policy.task.name in {task.name for task in LOCOMOTION} else {}
+        units = [self.policy.units.get(label) or usual.get(label, "") for label in labels]
         return {
             "name": name,
             "dims": bins.dimensions,
@@ -123,8 +126,9 @@ class StudioRun:
         }
 
     def _first_target(self) -> str:
-        wanted = [suggestion.target for suggestion in self.overview.targets]
-        return next((text for text in wanted if not text.startswith("demo(")), self._demonstrated())
+        """One of two modes, where one is suggested: it shows best what a policy can do."""
+        wanted = [one.target for one in self.overview.targets if not one.target.startswith("demo(")]
+        return next((text for text in wanted if "+" in text), next(iter(wanted), self._demonstrated()))
 
     def _demonstrated(self) -> str:
         return f"demo({self.demonstrations[0]}, 0)" if self.demonstrations else ""

@@ -20,8 +20,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 # Scripts and styles come from the page's own files; its robots are drawn without anything from elsewhere.
 POLICY = (
     "default-src 'self'; connect-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; "
-    "style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; object-src 'none'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "content-security-policy": POLICY,

@@ -129,6 +129,7 @@ class Scene:
             "achieved": None if found is None else short(shares(bins, _pooled(found))),
             "returns": self.trial.ongoing.so_far.rewards.sum(axis=2).ravel(),
             "conditioning": self._conditioning(),
+            "values": np.where(self.trial.simulator.active[:, None], self._traces(), np.nan),
             "robots_active": int(self.trial.simulator.active.sum()),
         }
 

@@ -72,14 +72,14 @@ def serve(catalog: Catalog, listening: socket.socket, token: str | None = None) 
 
 def _listen(host: str, port: int | None) -> socket.socket:
     """A socket on this port, or on the first one that is free."""
+    if port is not None and not 0 <= port <= 65_535:
+        raise HimatchError(f"a port is a number from 0 to 65535, got {port}")
     ports = range(PORT, PORT + TRIED) if port is None else [port]
     for number in ports:
         try:
             return socket.create_server((host, number), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
         except OSError as reason:
             said = reason.strerror or str(reason)
-        except OverflowError:
-            raise HimatchError(f"a port is a number from 0 to 65535, got {port}") from None
     which = f"port {port}" if port is not None else f"the ports {PORT} to {PORT + TRIED - 1}"
     raise HimatchError(f"cannot listen on {host}, {which} ({said}); give another (--port N)")
 
