@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from himatch.simulation.batched import BatchedSimulator
 from himatch.simulation.gymnasium_envs import GymnasiumSimulator
+from himatch.simulation.replay import own_view
 from himatch.simulation.simulator import Simulator
-from himatch.simulation.views import camera_of
+from himatch.simulation.views import Image, camera_of
 from himatch.tasks.physics import import_mujoco
 
 SHAPES = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")  # of MuJoCo's, those that are drawn
@@ -122,6 +123,18 @@ class Poses:
             return Camera(known.distance, known.height, known.elevation, known.azimuth)
         extent, centre = float(self.model.stat.extent), self.model.stat.center
         return Camera(1.5 * extent, float(centre[2]), -20.0, 90.0)
+
+
+def draws_itself(simulator: Simulator) -> bool:
+    """Whether an environment that is none of MuJoCo's can draw pictures of itself."""
+    environments = simulator.environments if isinstance(simulator, GymnasiumSimulator) else []
+    return bool(environments) and "rgb_array" in environments[0].metadata.get("render_modes", ())
+
+
+def picture_of(simulator: Simulator, name: str) -> Image:
+    """What the first environment draws of itself now."""
+    assert isinstance(simulator, GymnasiumSimulator)
+    return own_view(simulator.environments[0], name)()
 
 
 def _plain(numbers: NDArray[np.floating]) -> list[float]:

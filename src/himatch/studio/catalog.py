@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from himatch.overview import Overview
 from himatch.policy import Policy, load
 from himatch.rollout.environment import simulator_for
 from himatch.runs.references import referenced_features
-from himatch.simulation.poses import Poses
+from himatch.simulation.poses import Poses, draws_itself
 from himatch.studio import messages
 from himatch.studio.answers import short
 from himatch.studio.bars import drawable, expression_of, shares
@@ -43,6 +44,7 @@ class StudioRun:
 
     def __init__(self, name: str, source: str, policy: Policy, demonstrations: Sequence[str] = ()) -> None:
         self.name, self.source, self.policy, self.demonstrations = name, source, policy, tuple(demonstrations)
+        self.draws = False
         if policy.run.env_id is None:
             raise HimatchError(f"{source}: task {policy.task.name} has no environment, so there is nothing to watch")
 
@@ -56,13 +58,29 @@ class StudioRun:
 
     @cached_property
     def geometry(self) -> dict[str, Any] | None:
-        """The robot as shapes, where MuJoCo simulates it."""
-        simulator = simulator_for(self.policy.run, self.policy.agent.dims, 1, None, 1)
+        """The robot as shapes, where MuJoCo simulates it.
+
+        An environment that draws itself is from here on made so that it does.
+        """
+        run = self.policy.run
+        simulator = simulator_for(run, self.policy.agent.dims, 1, None, 1)
         try:
             poses = Poses.of(simulator)
-            return None if poses is None else poses.geometry()
+            if poses is not None:
+                return poses.geometry()
+            if run.env_id == run.task.env_id and draws_itself(simulator):
+                run.task = replace(run.task, env_kwargs={**run.task.env_kwargs, "render_mode": "rgb_array"})
+                self.draws = True
+            return None
         finally:
             simulator.close()
+
+    @property
+    def view(self) -> str:
+        """How it is shown: as shapes, by its environment's own pictures, or by traces of its feature."""
+        if self.geometry is not None:
+            return "geometry"
+        return "frames" if self.draws else "traces"
 
     @property
     def dt(self) -> float | None:
@@ -102,7 +120,7 @@ class StudioRun:
             "horizon": policy.task.horizon,
             "dt": self.dt,
             "rehearsed": [promise.target for promise in self.overview.rehearsed],
-            "view": "traces" if self.geometry is None else "geometry",
+            "view": self.view,
         }
 
     @property

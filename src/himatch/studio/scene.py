@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from dataclasses import replace
 from typing import Any
@@ -11,13 +12,14 @@ from numpy.typing import NDArray
 
 from himatch.errors import DataError, HimatchError, collected_notes
 from himatch.evaluation import MatchResult
-from himatch.simulation.poses import Poses
+from himatch.simulation.poses import Poses, picture_of
 from himatch.studio.answers import short
 from himatch.studio.bars import shares
 from himatch.studio.catalog import STEP, StudioRun, first_steps
 from himatch.studio.messages import Start
 from himatch.types import Trajectory
 
+QUALITY = 85  # of an environment's own pictures
 SCORING = 0.1  # part of the time that scores may take; those of several features are slow
 
 
@@ -86,7 +88,7 @@ class Scene:
         return {
             "type": "ready",
             "run": self.run.name,
-            "view": "traces" if self._poses is None else "geometry",
+            "view": self.run.view,
             "robots": trial.simulator.count,
             "robots_per_seed": start.robots,
             "seeds": list(trial.agent.seeds),
@@ -106,10 +108,20 @@ class Scene:
     def frame(self) -> bytes:
         """Where every robot is, as little-endian numbers of single precision."""
         active = self.trial.simulator.active
+        head = np.array([self.made, len(active)], "<f4").tobytes()
+        if self.run.view == "frames":
+            return head + self._picture()
         rows = self._traces() if self._poses is None else self._poses().reshape(len(active), -1)
-        content = np.concatenate([active[:, None].astype(np.float32), rows], axis=1)
-        head = np.array([self.made, len(active)], np.float32)
-        return bytes(np.concatenate([head, content.ravel()]).astype("<f4").tobytes())
+        return head + np.concatenate([active[:, None], rows], axis=1).astype("<f4").tobytes()
+
+    def _picture(self) -> bytes:
+        """What the first robot's environment draws."""
+        from PIL import Image
+
+        file = io.BytesIO()
+        drawn = picture_of(self.trial.simulator, self.run.policy.task.name)
+        Image.fromarray(drawn).save(file, "JPEG", quality=QUALITY)
+        return file.getvalue()
 
     def state(self) -> dict[str, Any]:
         """What was achieved so far."""
