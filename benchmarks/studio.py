@@ -19,7 +19,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.request import urlopen
 
@@ -40,14 +42,15 @@ def started(runs: list[str]) -> tuple[subprocess.Popen[str], int]:
     return process, int(found[1])
 
 
-def started_view(port: int, run: dict[str, Any], robots: int, speed: float) -> ClientConnection:
-    view = connect(f"ws://127.0.0.1:{port}/ws/view", max_size=None, compression=None)
-    expression = run["default"]["expression"]
-    start = {"type": "start", "run": run["name"], "expression": expression, "robots": robots, "speed": speed}
-    view.send(json.dumps(start))
-    while json.loads(text(view))["type"] != "ready":
-        pass
-    return view
+@contextmanager
+def started_view(port: int, run: dict[str, Any], robots: int, speed: float) -> Iterator[ClientConnection]:
+    with connect(f"ws://127.0.0.1:{port}/ws/view", max_size=None, compression=None) as view:
+        expression = run["default"]["expression"]
+        start = {"type": "start", "run": run["name"], "expression": expression, "robots": robots, "speed": speed}
+        view.send(json.dumps(start))
+        while json.loads(text(view))["type"] != "ready":
+            pass
+        yield view
 
 
 def text(view: ClientConnection) -> str:
@@ -79,11 +82,9 @@ def watched(view: ClientConnection, seconds: float) -> tuple[Counter[str], float
 
 def measured(port: int, run: dict[str, Any], robots: int, speed: float, views: int, seconds: float) -> float:
     """Messages a second of the slowest of some views at once; prints a line."""
-    opened = [started_view(port, run, robots, speed) for _ in range(views)]
-    with ThreadPoolExecutor(views) as pool:
+    with ExitStack() as stack, ThreadPoolExecutor(views) as pool:
+        opened = [stack.enter_context(started_view(port, run, robots, speed)) for _ in range(views)]
         results = list(pool.map(lambda view: watched(view, seconds), opened))
-    for view in opened:
-        view.close()
     rates = [sum(found.values()) / took for found, took, _ in results]
     slowest = rates.index(min(rates))
     found, took, steps = results[slowest]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pytest
+from known_programs import know_programs
 from PIL import Image
 from random_episodes import episode
 from starlette.testclient import TestClient
@@ -73,6 +75,26 @@ def test_every_seed_plays_and_the_score_is_their_mean(joint: Policy, joined: Tes
         result = joint.match(expression, episodes=2, seed=5)
     assert received[-1]["result"]["w1"] == result.w1
     assert received[-1]["result"]["returns"] == result.returns.tolist()
+
+
+def test_what_was_rehearsed_is_promised_and_played(tmp_path: Path) -> None:
+    data = hm.load_dataset(fallen_hoppers(range(12)), "hopper")
+    policy = untrained(hm.CDT("x_velocity"), data, tmp_path, seeds=(0, 3))
+    known, unknown = "normal(0.5,0.2)", "normal(0.4,0.2)"
+    know_programs(policy, [known])
+    with of(policy) as client:
+        assert client.get("/api/runs").json()["runs"][0]["rehearsed"] == [known]
+        chosen = {"run": "mine", "conditioning": "rehearsed", "robots": 2}
+        found = client.post("/api/target", json=chosen | {"expression": known}).json()
+        assert (found["promise"]["w1"], found["promise"]["basis"]) == (1.0, "rehearsal")
+        assert client.post("/api/target", json=chosen | {"expression": unknown}).json()["promise"] is None
+        played = client.post("/api/match", json=chosen | {"expression": known}).json()
+        refused = client.post("/api/match", json=chosen | {"expression": unknown})
+    assert refused.status_code == 422
+    assert "rehearse" in refused.json()["error"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hm.errors.HimatchWarning)
+        assert played["w1"] == policy.match(known, episodes=2, conditioning="rehearsed").w1
 
 
 def test_more_robots_than_fit_are_refused(joined: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import secrets
 import socket
 import sys
@@ -36,6 +37,7 @@ def run_studio(
     listening = _listen(host, port)
     try:
         catalog = Catalog.read(runs, demonstrations, device)
+        catalog.as_json()  # what is wrong with a run is said here, and the page need not wait for it
         token = None if is_loopback(host) else secrets.token_urlsafe(24)
         address = _address(listening, token)
         if token is not None:
@@ -86,5 +88,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 def _address(listening: socket.socket, token: str | None) -> str:
     host, port = listening.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:  # every address of this machine, whose name others know
+        host = socket.gethostname()
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{port}/" + ("" if token is None else f"?token={token}")

@@ -186,7 +186,7 @@ class View:
             self._frame_at = max(self._frame_at + 1.0 / FRAMES, now - 1.0 / FRAMES)
         if now >= self._state_at or scene.over:
             self._send_state()
-            self._state_at = now + 1.0 / STATES
+            self._state_at = max(self._state_at + 1.0 / STATES, now)
         if scene.over:
             self._end(scene)
 
