@@ -150,3 +150,14 @@ def test_a_target_that_cannot_be_leaves_everything_as_it_was(policy: Policy) -> 
     play(trial)
     play(other)
     assert trial.results()[0][0].as_json() == other.results()[0][0].as_json()
+
+
+def test_the_present_part_is_all_of_a_target_that_is_itself_a_sequence(policy: Policy) -> None:
+    trial = stepped(begun(policy, SLOW), 3)
+    trial.retarget(policy.target(f"{FAST} for 2 then {SLOW}"))
+    frame = policy.reference().frame
+    wanted = policy.target(f"{SLOW} for 3 then ({FAST} for 2 then {SLOW})").values(frame)
+    np.testing.assert_array_equal(trial.present.values(frame), wanted[3:])
+    trial = stepped(trial, 1)
+    trial.retarget(policy.target(FAST))
+    assert trial.targets[0].name == f"{SLOW} for 3 then ({FAST} for 2 then {SLOW}) for 1 then {FAST}"

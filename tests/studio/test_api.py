@@ -19,7 +19,8 @@ from studios import ADDRESS, RUN, catalog, studio
 import himatch as hm
 from himatch.cli.main import parse
 from himatch.cli.match import Match
-from himatch.studio.catalog import Catalog, StudioRun
+from himatch.studio.catalog import Catalog
+from himatch.studio.run import StudioRun
 
 MESSAGES = 300
 

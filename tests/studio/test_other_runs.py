@@ -20,7 +20,8 @@ from untrained import fallen_hoppers, untrained
 import himatch as hm
 from himatch.errors import HimatchError
 from himatch.policy import Policy
-from himatch.studio.catalog import Catalog, StudioRun, _unlike
+from himatch.studio.catalog import Catalog, _unlike
+from himatch.studio.run import StudioRun
 
 STEPS = 12
 
@@ -98,7 +99,7 @@ def test_what_was_rehearsed_is_promised_and_played(tmp_path: Path) -> None:
 
 
 def test_more_robots_than_fit_are_refused(joined: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("himatch.studio.catalog.MOST_ROBOTS", 6)
+    monkeypatch.setattr("himatch.studio.run.MOST_ROBOTS", 6)
     answer = joined.post("/api/match", json={"run": "mine", "expression": "normal(1,1)", "robots": 4})
     assert answer.status_code == 422
     assert answer.json()["error"] == "robots: mine has 2 seeds; 3 at most"

@@ -101,30 +101,34 @@ def test_speed_and_reset(client: TestClient) -> None:
 
 def test_another_target_counts_from_the_step_at_which_it_was_given(client: TestClient) -> None:
     with opened(client) as view:
-        start(view, steps=None, expression="normal(4,1) for 40", robots=2, paused=True)
-        say(view, "target", expression="normal(9,1) for 40")
-        at_once = until(view, "target")[-1]
-        assert at_once["since"] == 0
+        start(view, steps=None, expression="normal(4,1)", speed=2.0, paused=True)
+        say(view, "target", expression="normal(9,1)")
+        assert until(view, "target")[-1]["since"] == 0
         say(view, "play")
-        until(view, "frame")
-        while True:
-            state = until(view, "state")[-1]
-            if state["step"] >= 5:
-                break
-        say(view, "target", expression="normal(2,1)")
+        while until(view, "state")[-1]["step"] < 5:
+            pass
+        say(view, "target", expression="normal(2,1) for 60")
         answer = until(view, "target")[-1]
         say(view, "speed", value=50.0)
         received = until(view, "end")
     since = answer["since"]
-    assert 5 <= since <= 40
-    assert answer["steps"] == 1000
+    assert since >= 5
+    assert answer["steps"] == since + 60
+    np.testing.assert_allclose(answer["heights"], bars("normal(2,1) for 60"), atol=1e-6)
     states = [one for one in received if one["type"] == "state"]
     assert {one["since"] for one in states} == {since}
     result = received[-1]["result"]
     assert [change["step"] for change in result["changes"]] == [0, since]
     assert result["w1_since"] == states[-1]["w1"]
-    assert result["name"] == f"normal(9,1) for 40 for {since} then normal(2,1)" or since == 40
+    assert result["name"] == f"normal(9,1) for {since} then normal(2,1) for 60"
+    assert result["lengths"] == [[since + 60] * 2]
     assert result["command"] is None
+
+
+def bars(expression: str) -> np.ndarray:
+    """Those of a target."""
+    policy = hm.load(RUN)
+    return policy.target(expression).histogram(policy.reference().frame)[0]
 
 
 def test_what_cannot_be_is_said_and_what_plays_goes_on(client: TestClient) -> None:

@@ -110,16 +110,24 @@ class Trial:
         self.player.conditioner.take(conditioner)
         self.ongoing.last(self._lengths())
 
+    @property
+    def present(self) -> Target:
+        """The part of a trial's single target that holds now, laid out in the steps that are left for it."""
+        (target,) = self.targets
+        if not self._before or not isinstance(target, Successive):
+            return target
+        part, frame = target.parts[-1], self.references[0].frame
+        rest = replace(frame, horizon=frame.horizon - self.since)
+        return part if isinstance(part, Lasting) else Lasting(part, len(part.values(rest)))
+
     def _past(self, target: Target, since: int, made: int) -> Lasting:
         """What was asked for in these steps."""
-        shown, name = target.demonstration(), self._present(target).name
+        part = target.parts[-1] if self._before and isinstance(target, Successive) else target
+        name = f"({part.name})" if isinstance(part, Successive | Lasting) else part.name
+        shown = target.demonstration()
         if shown is not None:
             return Lasting(Demonstration(shown[since:made], name), made - since)
         return Lasting(Samples(target.values(self.references[0].frame)[since:made], name, made - since), made - since)
-
-    def _present(self, target: Target) -> Target:
-        """The part of a target that holds now."""
-        return target.parts[-1] if self._before and isinstance(target, Successive) else target
 
     def _lengths(self) -> NDArray[np.int64]:
         frame = self.references[0].frame

@@ -55,6 +55,11 @@ class Wanted(Chosen):
     expression: Expression
     steps: Annotated[int | None, Field(ge=1, le=STEPS)] = None
 
+    @property
+    def first_steps(self) -> str:
+        """The expression, cut to so many steps."""
+        return self.expression if self.steps is None else f"({self.expression}) for {self.steps}"
+
 
 class Start(Wanted):
     """Begin, in place of what is shown."""

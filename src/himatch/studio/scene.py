@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from himatch.errors import DataError, HimatchError, collected_notes
+from himatch.errors import HimatchError, collected_notes
 from himatch.evaluation import MatchResult
 from himatch.simulation.poses import Poses, picture_of
 from himatch.studio.answers import short
 from himatch.studio.bars import shares
-from himatch.studio.catalog import STEP, StudioRun, first_steps
 from himatch.studio.messages import Start
+from himatch.studio.run import StudioRun
 from himatch.types import Trajectory
 
 QUALITY = 85  # of an environment's own pictures
+UNKNOWN = 0.05  # seconds of a step where nothing says how long it takes
 SCORING = 0.1  # part of the time that scores may take; those of several features are slow
 
 
@@ -44,7 +45,7 @@ class Scene:
     @property
     def dt(self) -> float:
         """Seconds of a step."""
-        return self.run.dt or STEP
+        return self.run.dt or UNKNOWN
 
     @property
     def made(self) -> int:
@@ -66,11 +67,11 @@ class Scene:
             self.trial.retarget(self.run.target(expression, self.start.feature))
         self.expression = expression
         self.changes.append({"step": self.trial.since, "expression": expression})
-        self._next_score = 0.0
+        self._latest, self._next_score = None, 0.0
         return {
             "type": "target",
             "expression": expression,
-            "heights": self._heights(self._scored(score=True)),
+            "heights": self._heights(),
             "since": self.trial.since,
             "steps": self.steps,
             "notes": notes,
@@ -100,7 +101,7 @@ class Scene:
             "conditioning": start.conditioning,
             "temperature": self.run.temperature(start),
             "seed": start.seed,
-            "command": self.run.command(start, first_steps(start)),
+            "command": self.run.command(start, start.first_steps),
             "notes": self.notes,
             **self.run.described(trial.targets[0], self._reference),
         }
@@ -157,10 +158,10 @@ class Scene:
 
     # -- how it goes --------------------------------------------------------------------------------------------
 
-    def _scored(self, *, score: bool = False) -> MatchResult | None:
+    def _scored(self) -> MatchResult | None:
         """The result since the target was given, anew as often as there is time for it."""
         now = time.perf_counter()
-        if not self.made or (now < self._next_score and not self.over and not score):
+        if not self.made or (now < self._next_score and not self.over):
             return self._latest
         (result,) = self.trial.results(final=False)[0]
         self._latest = self._part(result)
@@ -178,17 +179,13 @@ class Scene:
         features = tuple(tuple(phi[since:] for phi in row) for row in result.features)
         if not all(any(len(phi) for phi in row) for row in features):
             return None
-        target = result.target.stretches(result.frame)[-1]
-        return replace(result, target=target, features=features, lengths=np.maximum(result.lengths - since, 0))
+        lengths = np.maximum(result.lengths - since, 0)
+        return replace(result, target=self.trial.present, features=features, lengths=lengths)
 
-    def _heights(self, result: MatchResult | None) -> Any:
+    def _heights(self) -> Any:
         """The bars of the target that holds now."""
-        frame = self._reference.frame
-        target = self.trial.targets[0]
-        if target.matches != "distribution":
-            return None
-        present = target.stretches(frame)[-1] if self.trial.since else target
-        return short(shares(frame.bins, present.compared(frame)))
+        frame, target = self._reference.frame, self.trial.present
+        return short(shares(frame.bins, target.compared(frame))) if target.matches == "distribution" else None
 
     def _conditioning(self) -> Any:
         """The histogram that the first robot is conditioned on now; a row for each of several features."""
@@ -208,14 +205,12 @@ class Scene:
         count = self.trial.simulator.count
         if not made:
             return np.full((count, dimensions), np.nan, np.float32)
-        rows = (array[:, :, made - 1] for array in (played.observations, played.actions, played.rewards))
-        observations, actions, rewards = rows
-        steps = Trajectory(
-            observations.reshape(count, -1), actions.reshape(count, -1), rewards.reshape(count), None, False
-        )
+        latest = (array[:, :, made - 1] for array in (played.observations, played.actions, played.rewards))
+        observations, actions, rewards = latest
+        steps = Trajectory(observations.reshape(count, -1), actions.reshape(count, -1), rewards.reshape(count))
         try:
             return self._reference.frame.feature(steps).astype(np.float32)
-        except (DataError, HimatchError):  # a function of more than one step
+        except HimatchError:  # a function of more than one step
             return np.full((count, dimensions), np.nan, np.float32)
 
 
