@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import Page
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+# No sandbox within a container; software draws WebGL; nothing is fetched from elsewhere.
+FLAGS = (
+    *("--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
+)
 
 LEFT, RIGHT, TOP, BOTTOM = 42, 8, 24, 36  # of the chart within its canvas, as target_chart.js has them
 

@@ -3,7 +3,6 @@ when their file is named, as ``make test-browser`` does."""
 
 from __future__ import annotations
 
-import shutil
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,18 +11,13 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from browsing import CHROMIUM, FLAGS
 
 if TYPE_CHECKING:
     import uvicorn
     from playwright.sync_api import Browser, Page
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 LONG = "test_browser.py"
-# No sandbox within a container; software draws WebGL; nothing is fetched from elsewhere.
-FLAGS = (
-    *("--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
-)
 PATIENCE = 120_000  # milliseconds, on a machine that has other things to do
 
 

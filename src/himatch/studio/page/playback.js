@@ -45,9 +45,10 @@ export class Playback {
     const lag = BEHIND * (this.stride ?? 1);
     if (this.shown === null) this.shown = frames[0].step;
     const late = newest - this.shown - lag;
-    const still = performance.now() - this.arrived > 400;  // paused or at the end: catch up with the newest
-    const pace = still ? Math.max(this.rate, 0.01) : this.rate * (1 + Math.max(-0.9, Math.min(2, (0.5 * late) / Math.max(lag, 1))));
-    this.shown = Math.min(newest, this.shown + pace * elapsed);
+    const still = performance.now() - this.arrived > 400;  // paused or at the end: glide to the newest
+    const pace = this.rate * (1 + Math.max(-0.9, Math.min(2, (0.5 * late) / Math.max(lag, 1))));
+    this.shown = still ? newest - (newest - this.shown) * Math.exp(-elapsed / 60) : Math.min(newest, this.shown + pace * elapsed);
+    if (newest - this.shown < 1e-3) this.shown = newest;
     if (this.shown < frames[0].step) this.shown = frames[0].step;
     while (frames.length > 2 && frames[1].step <= this.shown) frames.shift();
     const [a, b] = [frames[0], frames[1] ?? frames[0]];

@@ -1,4 +1,4 @@
-// Two ways to show rollouts: the robot from geometry and poses, or, where there is no geometry, traces of a feature.
+// Three ways to show rollouts: the robot from geometry and poses, the environment's own pictures, traces of a feature.
 // Each has frame(buffer), begin(ready), recolor(), dispose(), picture() (a canvas), and says `where` the first robot is.
 
 import { Frame, Surface, faded, palette } from "./axes.js";
@@ -114,6 +114,42 @@ export class GeometryView {
   }
 }
 
+/** Pictures that the environment draws of its first robot. */
+export class FramesView {
+  constructor(container) {
+    this.image = new Image();
+    this.image.alt = "The environment's own picture of the first robot";
+    this.canvas = document.createElement("canvas");
+    container.append(this.image);
+  }
+
+  begin() {}
+
+  frame(buffer) {
+    if (this.busy) return;  // a picture that comes too soon is left out
+    this.busy = true;
+    const address = URL.createObjectURL(new Blob([new Uint8Array(buffer, 8)], { type: "image/jpeg" }));
+    this.image.onload = this.image.onerror = () => {
+      URL.revokeObjectURL(address);
+      this.busy = false;
+      this.after?.();
+    };
+    this.image.src = address;
+  }
+
+  recolor() {}
+
+  picture() {
+    [this.canvas.width, this.canvas.height] = [this.image.naturalWidth || 2, this.image.naturalHeight || 2];
+    this.canvas.getContext("2d").drawImage(this.image, 0, 0);
+    return this.canvas;
+  }
+
+  dispose() {
+    this.image.remove();
+  }
+}
+
 /** The feature of every robot, as lines over time. Two features: paths on their plane. */
 export class TracesView {
   constructor(container, chart) {
@@ -186,5 +222,6 @@ export class TracesView {
 
 /** The view that a run has. */
 export async function viewOf(run, container, chart, geometry) {
-  return run.view === "geometry" ? GeometryView.of(container, geometry) : new TracesView(container, chart);
+  if (run.view === "geometry") return GeometryView.of(container, geometry);
+  return run.view === "frames" ? new FramesView(container) : new TracesView(container, chart);
 }
