@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test quickstart docs benchmark clean
+.PHONY: test test-browser quickstart docs benchmark clean
 
 test: .venv/test.stamp
 	$(BIN)/ruff check .
@@ -10,6 +10,12 @@ test: .venv/test.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto --dist worksteal
+
+# The studio's page in a real browser.
+test-browser: .venv/test.stamp
+	@(command -v chromium || command -v chromium-browser || command -v google-chrome) > /dev/null \
+		|| (echo "test-browser needs a Chromium on PATH"; exit 1)
+	$(BIN)/pytest -n 0 tests/studio/test_browser_short.py tests/studio/test_browser.py
 
 quickstart: .venv/run.stamp
 	$(BIN)/himatch quickstart

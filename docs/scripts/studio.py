@@ -24,6 +24,7 @@ from browsing import BOTTOM, CHROMIUM, FLAGS, LEFT, RIGHT, TOP, chosen, draw, tw
 
 PICTURES = Path(__file__).parents[1] / "pictures"
 HUMPS = (0.465, 0.88)  # places on the axis: about 4 and 10.7 m/s
+SIZE = (1320, 850)
 FPS, WIDTH = 12.5, 860
 LARGEST = 960_000  # bytes of the film
 # Steps of the episode that the film shows: real time, then a fast stretch, then real time again to the end.
@@ -49,7 +50,7 @@ def studio() -> Iterator[str]:
         process.terminate()
 
 
-def opened(browser: Browser, address: str, *, width: int = 1280, height: int = 830, **context: object) -> Page:
+def opened(browser: Browser, address: str, *, width: int = SIZE[0], height: int = SIZE[1], **context: object) -> Page:
     """The page once it shows a target and the robot."""
     page = browser.new_context(viewport={"width": width, "height": height}, **context).new_page()
     page.set_default_timeout(180_000)
@@ -67,15 +68,17 @@ def drawn(page: Page) -> None:
     page.wait_for_function("() => document.querySelector('#expression').value.includes('uniform')")
 
 
-def kept(page: Page, name: str, *, colors: int = 128, **shot: object) -> None:
-    """A small picture file."""
+def kept(page: Page, name: str, *, colors: int = 256, **shot: object) -> None:
+    """A small picture file: the colors that there are, chosen well."""
     page.wait_for_timeout(1500)
     picture = Image.open(io.BytesIO(page.screenshot(**shot))).convert("RGB")
-    picture.quantize(colors, dither=Image.Dither.NONE).save(PICTURES / name, optimize=True)
+    picture.quantize(colors, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE).save(
+        PICTURES / name, optimize=True
+    )
 
 
 def pictures(browser: Browser, address: str) -> None:
-    """Drawn and running, dark at the end, a mistake, a phone."""
+    """Drawn and running, a mistake, in the dark, on a phone."""
     page = opened(browser, address)
     chosen(page, conditioning="planned", robots=4)
     drawn(page)
@@ -87,12 +90,13 @@ def pictures(browser: Browser, address: str) -> None:
     page.fill("#expression", "0.5*normal(4,1) + 0.5*nrmal(10,1)")
     page.press("#expression", "Enter")
     page.wait_for_selector("#behind mark", state="attached")
-    kept(page, "studio-mistake.png", colors=64, clip=page.locator("section.target").bounding_box())
+    kept(page, "studio-mistake.png", clip=page.locator("section.target").bounding_box())
     page = opened(browser, f"{address}#run=walker2d-cdt", color_scheme="dark")
     chosen(page, conditioning="planned", robots=4)
-    page.select_option("#speed", "50")
+    page.select_option("#speed", "1")
     page.click("#play")
-    page.wait_for_selector("body[data-status=ended]")
+    page.wait_for_function("() => document.querySelector('#progress').value >= 640")
+    page.click("#play")
     kept(page, "studio-dark.png")
     page = opened(browser, f"{address}#run=hopper-cdt", width=390, height=844, has_touch=True)
     page.select_option("#speed", "1")
@@ -100,7 +104,7 @@ def pictures(browser: Browser, address: str) -> None:
     page.wait_for_function("() => document.querySelector('#progress').value >= 300")
     page.click("#play")
     page.evaluate("document.querySelector('.stage').scrollIntoView({block: 'center'})")
-    kept(page, "studio-phone.png", colors=96)
+    kept(page, "studio-phone.png")
 
 
 class Held:
@@ -141,7 +145,7 @@ class Held:
 
 def film(browser: Browser, address: str) -> None:
     """One draws a target; the robots match it."""
-    page = browser.new_context(viewport={"width": 1280, "height": 830}).new_page()
+    page = browser.new_context(viewport={"width": SIZE[0], "height": SIZE[1]}).new_page()
     page.set_default_timeout(180_000)
     held = Held(page)
     page.goto(address)
@@ -180,7 +184,7 @@ def film(browser: Browser, address: str) -> None:
     page.click("#play")
     while not held.over:
         page.wait_for_timeout(500)
-    page.mouse.move(900, 690)
+    page.mouse.move(0.7 * SIZE[0], SIZE[1] - 20)
     for step in STEPS:
         held.up_to(float(step))
         page.wait_for_timeout(650)

@@ -77,7 +77,7 @@ export class Robot {
         this.materials.set(key, new THREE.MeshStandardMaterial({
           polygonOffset: true, polygonOffsetFactor: order, polygonOffsetUnits: 4 * order,  // legs that overlap do not flicker
           color: model.color(part, shades), roughness: 0.38, metalness: 0.05, envMap: reflections, envMapIntensity: 0.55,
-          transparent: ghost, opacity: ghost ? 0.34 : 1, depthWrite: !ghost,
+          transparent: ghost, opacity: ghost ? 0.5 : 1, depthWrite: !ghost,
         }));
       }
       const mesh = new THREE.Mesh(part.shape, this.materials.get(key));

@@ -279,7 +279,7 @@ class Studio {
     this.status = status;
     const playing = status === "playing";
     $("play").dataset.state = playing ? "playing" : "";
-    $("play").lastElementChild.textContent = { playing: "Pause", paused: "Go on", ended: "Run again", starting: "Run" }[status] ?? "Run";
+    $("play").lastElementChild.textContent = { playing: "Pause", paused: "Resume", ended: "Run again", starting: "Run" }[status] ?? "Run";
     $("play").disabled = status === "starting" || !this.view;
     $("reset").disabled = !this.running && status !== "ended";
     document.body.dataset.status = status;

@@ -28,7 +28,7 @@ export class GeometryView {
 
   shades(ghost) {
     const { rollouts, paler } = palette();
-    return ghost ? [paler, paler, rollouts] : [rollouts, paler, rollouts];
+    return ghost ? [paler, paler] : [rollouts, paler];
   }
 
   stand(count) {
