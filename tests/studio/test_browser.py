@@ -152,3 +152,21 @@ def test_light_and_dark(open_page: Callable[..., Page]) -> None:
     assert page.evaluate(background) != light
     page.reload()
     assert page.evaluate(background) != light
+
+
+def test_a_picture_and_a_film_are_saved(open_page: Callable[..., Page]) -> None:
+    page = open_page()
+    typed(page, "normal(4,1) for 40")
+    page.click("#save summary")
+    with page.expect_download() as picture:
+        page.click("[data-save=picture]")
+    assert picture.value.path().read_bytes().startswith(b"\x89PNG")
+    page.click("#save summary")
+    page.click("[data-save=film]")
+    with page.expect_download() as film:
+        page.select_option("#speed", "1")
+        page.click("#play")
+        w1_at_the_end(page)
+    content = film.value.path().read_bytes()
+    assert content.startswith(b"\x1aE\xdf\xa3") or content[4:8] == b"ftyp"  # WebM, or MP4
+    assert len(content) > 5_000
