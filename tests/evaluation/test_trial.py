@@ -112,9 +112,9 @@ def test_another_target_in_the_middle_follows_the_one_before(policy: Policy, con
 
 def test_a_program_is_the_new_targets_own_for_every_seed(policy: Policy, data: hm.TrajectoryDataset) -> None:
     know_programs(policy, [data[0], data[4]])
-    trial = stepped(begun(policy, policy.target(data[0]), "rehearsed"), 3)
+    trial = stepped(begun(policy, policy.target(data[0]), "rehearsed"), 7)  # where programs come to their targets
     trial.retarget(policy.target(data[4]))
-    alone = stepped(begun(policy, policy.target(data[4]), "rehearsed"), 3)
+    alone = stepped(begun(policy, policy.target(data[4]), "rehearsed"), 7)
     np.testing.assert_array_equal(z_of_next_step(trial), z_of_next_step(alone))
 
 

@@ -41,8 +41,8 @@ def test_host_and_origin_are_checked(headers: dict[str, str], status: int) -> No
 
 @pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"origin": "http://evil.example"}])
 def test_a_page_of_elsewhere_opens_no_view(headers: dict[str, str]) -> None:
-    with studio() as client, pytest.raises(WebSocketDisconnect) as left:
-        opened(client, **headers).__enter__()
+    with studio() as client, pytest.raises(WebSocketDisconnect) as left, opened(client, **headers):
+        pass
     assert left.value.code == 1008
 
 
