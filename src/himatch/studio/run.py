@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from himatch.tasks.locomotion import LOCOMOTION, UNITS
 MOST_EPISODES = 100  # that are offered as targets
 FIRST_ROBOTS = 4  # of every seed, until another number is chosen
 MOST_ROBOTS = 64  # of all seeds of a run together
+KEPT = 64  # expressions whose mixtures are remembered: a target is looked at before it is rolled out
 FARTHEST = 1e6  # that a target may be from zero, in units of the bins' ends
 
 
@@ -40,6 +41,8 @@ class StudioRun:
     def __init__(self, name: str, source: str, policy: Policy, demonstrations: Sequence[str] = ()) -> None:
         self.name, self.source, self.policy, self.demonstrations = name, source, policy, tuple(demonstrations)
         self.draws = False
+        self.described = lru_cache(KEPT)(self._describe)
+        """What the bars of an expression are and which mixture comes near, by expression and feature."""
         if policy.run.env_id is None:
             raise HimatchError(f"{source}: task {policy.task.name} has no environment, so there is nothing to watch")
 
@@ -206,18 +209,17 @@ class StudioRun:
         expression = asked.expression or expression_of(reference.frame.bins, asked.heights or [])
         with collected_notes() as notes:
             target = self.target(expression, asked.feature)
-            found = self.described(target, reference)
-            support = reference.support(target)
-            found |= {
+            found = self.described(expression, asked.feature) | {
                 "expression": expression,
-                "covered": 1.0 - support.outside,
+                "covered": 1.0 - reference.support(target).outside,
                 "promise": self._promise(target, asked),
                 "command": self.command(asked, expression),
             }
         return found | {"notes": notes}
 
-    def described(self, target: Target, reference: EpisodeReference) -> dict[str, Any]:
+    def _describe(self, expression: str, feature: str | None) -> dict[str, Any]:
         """Its bars, or the number that it asks for, and the episode mixture nearest to it."""
+        target, reference = self.target(expression, feature), self.reference(feature)
         frame = reference.frame
         wanted = target.values(frame)
         found: dict[str, Any] = {

@@ -86,6 +86,8 @@ class Scene:
     def ready(self) -> dict[str, Any]:
         """What is about to be shown."""
         start, trial = self.start, self.trial
+        with collected_notes():  # which are those of the trial
+            described = self.run.described(start.first_steps, start.feature)
         return {
             "type": "ready",
             "run": self.run.name,
@@ -103,7 +105,7 @@ class Scene:
             "seed": start.seed,
             "command": self.run.command(start, start.first_steps),
             "notes": self.notes,
-            **self.run.described(trial.targets[0], self._reference),
+            **described,
         }
 
     def frame(self) -> bytes:
