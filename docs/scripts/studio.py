@@ -46,8 +46,10 @@ def studio() -> Iterator[str]:
     command = [sys.executable, "-m", "himatch", "studio", "--no-browser", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield next(line.split(": ")[1].strip() for line in process.stdout if line.startswith("himatch studio: "))
-        process.terminate()
+        try:
+            yield next(line.split(": ")[1].strip() for line in process.stdout if line.startswith("himatch studio: "))
+        finally:
+            process.terminate()
 
 
 def opened(browser: Browser, address: str, *, width: int = SIZE[0], height: int = SIZE[1], **context: object) -> Page:

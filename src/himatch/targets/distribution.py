@@ -60,7 +60,8 @@ class Component:
             return cls(shape, (rounded(mean), rounded(deviation)))
         if shape == "uniform":
             half = 3**0.5 * deviation
-            return cls(shape, (rounded(mean - half), rounded(mean + half)))
+            low, high = rounded(mean - half), rounded(mean + half)
+            return cls(shape, (low, high) if low < high else (mean - half, mean + half))  # too narrow for few digits
         return cls(shape, (rounded(mean),))
 
 

@@ -216,7 +216,9 @@ class Studio {
     $("undo").disabled = !this.past.length;
     this.facts = null;
     showFacts(null);
+    for (const chip of $("presets").querySelectorAll("button")) chip.setAttribute("aria-pressed", false);
     if (this.drawable) this.target.set(null);
+    if (this.drawable && this.status === "idle") this.achieved.setTarget(null);
     hint(INVITATION);
   }
 
