@@ -34,7 +34,10 @@ class Views:
 
     async def serve(self, socket: WebSocket) -> None:
         """Show what a browser asks for until it leaves."""
-        await socket.accept()
+        try:
+            await socket.accept()
+        except (OSError, RuntimeError, WebSocketDisconnect):  # it has left already
+            return
         if len(self._open) >= VIEWS:
             await _leave(socket, f"{VIEWS} views are open, and no more fit; close another")
             return
