@@ -52,6 +52,18 @@ def test_what_is_watched_is_what_match_plays(client: TestClient, conditioning: s
     assert states[-1]["step"] == ready["steps"] == 30
 
 
+def test_several_views_at_once_do_not_disturb_one_another(client: TestClient) -> None:
+    with opened(client) as first, opened(client) as second, opened(client) as third:
+        views = (first, second, third)
+        for seed, view in enumerate(views):
+            start(view, seed=seed, steps=60, paused=True)
+        for view in views:
+            say(view, "play")
+        found = [until(view, "end")[-1]["result"]["w1"] for view in views]
+    policy = hm.load(RUN)
+    assert found == [policy.match("(normal(5,1)) for 60", episodes=2, seed=seed).w1 for seed in range(3)]
+
+
 def test_frames_are_poses(client: TestClient) -> None:
     """The first is the initial state that match begins with; the last shows all robots at rest."""
     with opened(client) as view:
