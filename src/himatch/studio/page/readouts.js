@@ -17,7 +17,7 @@ export function showFacts(facts) {
   $("covered").textContent = share(covered);
   $("mixture").textContent = mixture ? `W1 ${figures(mixture.w1)}` : "–";
   $("promise").replaceChildren();
-  if (promise) $("promise").append(`W1 ${figures(promise.w1 ?? promise.score)}`, small(` ${figures(promise.low, 2)} to ${figures(promise.high, 2)}`));
+  if (promise) $("promise").append(`W1 ${figures(promise.w1 ?? promise.score)}`, Object.assign(small(` ${figures(promise.low, 2)} to ${figures(promise.high, 2)}`), { className: "range" }));
   else $("promise").append(facts ? small("not rehearsed") : "–");
   $("promise").parentElement.title = promise?.text ?? "What rehearsed rollouts of this target reached; it has not been rehearsed";
   $("notes").textContent = notes.join(" ");
@@ -72,7 +72,7 @@ export function showLive(state, { chart, robots, meters }) {
   }
   const all = state.robots_active === robots || state.step >= state.steps;
   const words = robots < 2 ? [] : [all ? `${robots} robots` : `${state.robots_active} of ${robots} robots still up`];
-  if (meters != null) words.unshift(minus(`${meters.toFixed(0)} m`));
+  if (meters != null) words.unshift(minus(`${Math.round(meters) || 0} m`));
   $("where").textContent = words.join(" · ");
 }
 
