@@ -15,7 +15,7 @@ test: .venv/test.stamp
 test-browser: .venv/test.stamp
 	@(command -v chromium || command -v chromium-browser || command -v google-chrome) > /dev/null \
 		|| (echo "test-browser needs a Chromium on PATH"; exit 1)
-	$(BIN)/pytest -n 0 tests/studio/test_browser_short.py tests/studio/test_browser.py
+	$(BIN)/pytest -n 0 tests/studio/test_browser*.py
 
 quickstart: .venv/run.stamp
 	$(BIN)/himatch quickstart

@@ -1,5 +1,5 @@
 """A studio in this process and a real browser. Browser tests are collected where a Chromium is on PATH, the long ones
-when their file is named, as ``make test-browser`` does."""
+when their files are named, as ``make test-browser`` does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     import uvicorn
     from playwright.sync_api import Browser, Page
 
-LONG = "test_browser.py"
+    from himatch.studio.catalog import Catalog
+
+SHORT = "test_browser_short.py"
 PATIENCE = 120_000  # milliseconds, on a machine that has other things to do
 
 
@@ -25,8 +27,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Without a Chromium there is nothing to run these in."""
     if not collection_path.name.startswith("test_browser"):
         return None
-    named = any(Path(argument.partition("::")[0]).name == LONG for argument in config.invocation_params.args)
-    wanted = CHROMIUM is not None and (named or collection_path.name != LONG)
+    named = any(Path(one.partition("::")[0]).name == collection_path.name for one in config.invocation_params.args)
+    wanted = CHROMIUM is not None and (named or collection_path.name == SHORT)
     return None if wanted else True
 
 
@@ -34,7 +36,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 class Studio:
     """A studio on a port of its own, which can go away and come back."""
 
-    runs: tuple[str, ...]
+    catalog: Callable[[], Catalog]
     port: int = 0
     _served: list[tuple[uvicorn.Server, Thread, socket.socket]] = field(default_factory=list)
 
@@ -48,9 +50,8 @@ class Studio:
         import uvicorn
 
         from himatch.studio.app import make_app
-        from himatch.studio.catalog import Catalog
 
-        app = make_app(Catalog.read(self.runs, (), "cpu"))
+        app = make_app(self.catalog())
         listening = socket.create_server(("127.0.0.1", self.port))
         self.port = listening.getsockname()[1]
         config = uvicorn.Config(app, log_level="error", ws="websockets-sansio", timeout_graceful_shutdown=1)
@@ -70,7 +71,9 @@ class Studio:
 @pytest.fixture(scope="module")
 def studio() -> Iterator[Studio]:
     """The studio of a bundled run."""
-    made = Studio(("halfcheetah-cdt",))
+    from himatch.studio.catalog import Catalog
+
+    made = Studio(lambda: Catalog.read(["halfcheetah-cdt"]))
     made.start()
     yield made
     made.stop()
