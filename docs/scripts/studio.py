@@ -32,8 +32,11 @@ STEPS = [*range(0, 50, 2), *np.linspace(50, 920, 36), *range(922, 1001, 2)]
 # Time between two pictures, however long this machine takes for one: it spares neither pixels nor shadows then.
 STEADY = """
 const [ask, began] = [requestAnimationFrame.bind(window), performance.now()];
-let pictures = 0;
-window.requestAnimationFrame = (draw) => ask(() => draw(began + 35 * pictures++));
+let [pictures, last] = [0, 0];
+window.requestAnimationFrame = (draw) => ask((now) => {
+  if (now !== last) [pictures, last] = [pictures + 1, now];
+  draw(began + 35 * pictures);
+});
 """
 CURSOR = """() => {
   const arrow = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -210,7 +213,7 @@ def write(shots: list[Image.Image]) -> None:
     for quality in range(80, 10, -10):
         stream = io.BytesIO()
         first, *others = shots
-        options = {"duration": round(1000 / FPS), "loop": 0, "quality": quality, "method": 6}
+        options = {"duration": round(1000 / FPS), "loop": 0, "quality": quality, "method": 4}
         first.save(stream, "WEBP", save_all=True, append_images=others, **options)
         if stream.tell() <= LARGEST:
             break
