@@ -63,6 +63,7 @@ def test_where_it_cannot_listen_is_said(host: str, port: int, said: str) -> None
 
 def test_other_machines_need_a_token(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     tokens: list[str | None] = []
+    monkeypatch.setenv(*server.PRIMITIVES)
     monkeypatch.setattr(server, "serve", lambda _catalog, _listening, token: tokens.append(token))
     server.run_studio([RUN], port=0, browser=False)
     assert re.search(r"http://127\.0\.0\.1:\d+/\n", capsys.readouterr().out)

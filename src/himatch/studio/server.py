@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import secrets
 import socket
 import sys
@@ -21,6 +22,9 @@ from himatch.studio.messages import BODY
 
 PORT = 8450
 TRIED = 20  # ports from there on, where none is named
+# oneDNN keeps what it compiled for every number of robots that it has seen, megabytes each, up to 1,024 of these: a
+# server that shows this many robots today and that many tomorrow would grow to a gigabyte.
+PRIMITIVES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 GRACE = 1  # seconds for what is being answered when it is interrupted
 
 
@@ -34,6 +38,7 @@ def run_studio(
     device: str = "cpu",
 ) -> None:
     """Serve the page until somebody presses Ctrl-C; without ``runs`` with the models that come with himatch."""
+    os.environ.setdefault(*PRIMITIVES)  # read when the first product is made
     listening = _listen(host, port)
     try:
         catalog = Catalog.read(runs, demonstrations, device)
