@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test quickstart docs benchmark clean
+.PHONY: test test-browser quickstart docs benchmark clean
 
 test: .venv/test.stamp
 	$(BIN)/ruff check .
@@ -10,6 +10,12 @@ test: .venv/test.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto --dist worksteal
+
+# The studio's page in a real browser.
+test-browser: .venv/test.stamp
+	@(command -v chromium || command -v chromium-browser || command -v google-chrome) > /dev/null \
+		|| (echo "test-browser needs a Chromium on PATH"; exit 1)
+	$(BIN)/pytest -n 0 tests/studio/test_browser*.py
 
 quickstart: .venv/run.stamp
 	$(BIN)/himatch quickstart
@@ -28,11 +34,11 @@ benchmark: .venv/test.stamp
 	$(PYTHON) -m venv .venv
 
 .venv/run.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[sim]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[sim,studio]"
 	touch $@
 
 .venv/test.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[sim,joint,ogbench,minari,arrow,sb3,ray,hub,onnx,video,docs,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[sim,joint,ogbench,minari,arrow,sb3,ray,hub,onnx,video,studio,docs,dev]"
 	touch $@
 
 .venv/docs.stamp: pyproject.toml constraints.txt | .venv/bin/python

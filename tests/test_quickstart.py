@@ -58,6 +58,7 @@ def test_quickstart_interrupted_continued_and_again(
     for text in (*stages.TARGETS, "mixture", "planned", "held-out expert", "pretrained CDT"):
         assert text in page
     assert "pretrained" in output
+    assert f"himatch studio halfcheetah-cdt {tmp_path}" in output.splitlines()[-1]
     trained = hm.load(tmp_path / "halfcheetah-medium-expert-16-1-v0-cpu-4-steps" / "cdt")
     assert trained.description["data"]["hash"][:16] in page
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)  # nothing to fetch

@@ -21,12 +21,13 @@ ORDER = {
         "tutorials/own-dataset",
         "tutorials/own-environment",
         "tutorials/discrete-actions",
+        "tutorials/studio",
         "tutorials/drawing-a-target",
         "tutorials/one-shot-imitation",
         "tutorials/new-aggregator",
         "tutorials/new-method",
     ),
-    "Guide": ("data", "training", "matching", "models", "interchange", "report", "experts"),
+    "Guide": ("data", "training", "matching", "studio", "models", "interchange", "report", "experts"),
     "Reference": ("commands", "api", "datasets", "performance", "fidelity", "reliability", "results", "deviations"),
 }
 """Captions and pages of the side bar; a page that is in neither fails the build."""

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from difflib import get_close_matches
 
 LONGEST = 200  # characters of what somebody else's code says
+
+_collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 
 def one_line(reason: BaseException) -> str:
@@ -70,7 +74,24 @@ class HimatchWarning(UserWarning):
 
 def note(message: str) -> None:
     """Warn of something, at the line outside himatch that led to it."""
+    if (collected := _collected.get()) is not None:
+        collected.append(message)
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "himatch":
         level, frame = level + 1, frame.f_back
     warnings.warn(message, HimatchWarning, level)
+
+
+@contextmanager
+def collected_notes() -> Iterator[list[str]]:
+    """What would be warned of here is collected instead, for whoever answers somebody else than this program's user.
+
+    Filters of warnings are the whole process's; this is the present thread's or task's alone.
+    """
+    found: list[str] = []
+    token = _collected.set(found)
+    try:
+        yield found
+    finally:
+        _collected.reset(token)

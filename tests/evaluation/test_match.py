@@ -20,6 +20,7 @@ from untrained import fallen_hoppers, untrained
 import himatch as hm
 from himatch.errors import HimatchError, HimatchWarning
 from himatch.evaluation import match as matching
+from himatch.evaluation import trial
 from himatch.policy import Policy
 from himatch.rollout import Player
 from himatch.simulation import EVALUATION_SEED
@@ -71,7 +72,7 @@ def test_a_perfect_replay_scores_zero_and_an_untrained_policy_does_not(
     pooled = Samples(np.concatenate([e.observations[:, [5]] for e in episodes]))
     unrelated = policy.match(pooled, episodes=3)
     for target, count in ((alone, 1), (pooled, 3)):
-        monkeypatch.setattr(matching, "Player", replaying(episodes[:count]))
+        monkeypatch.setattr(trial, "Player", replaying(episodes[:count]))
         result = policy.match(target, episodes=count)
         assert result.w1 == pytest.approx(0.0, abs=1e-12)
         assert result.energy == pytest.approx(0.0, abs=1e-6)

@@ -16,7 +16,7 @@ from untrained import fallen_hoppers
 
 import himatch as hm
 from himatch.errors import HimatchError
-from himatch.evaluation import match as matching
+from himatch.evaluation import trial
 from himatch.interchange import choice as choosing
 from himatch.interchange.bundle import bundle
 from himatch.interchange.card import _facts
@@ -24,7 +24,7 @@ from himatch.interchange.choice import Choice, choose_seed, training_targets
 from himatch.models import find_model
 from himatch.rehearsal import temperature
 from himatch.rehearsal.temperature import some_episodes, training_scores
-from himatch.rollout import Player, Rollouts
+from himatch.rollout import OngoingRollouts, Player
 from himatch.runs.folder import RunFolder
 from himatch.simulation import Simulator
 from himatch.statistics.aggregators import Histogram
@@ -105,13 +105,13 @@ def test_scores_on_training_episodes_start_elsewhere_than_evaluation(
     trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     starts: list[int] = []
-    roll_out = matching.roll_out
 
-    def watched(player: Player, simulator: Simulator, lengths: Any, reset_seeds: Any, *rest: Any) -> Rollouts:
-        starts.extend(reset_seeds.ravel().tolist())
-        return roll_out(player, simulator, lengths, reset_seeds, *rest)
+    class Watched(OngoingRollouts):
+        def __init__(self, player: Player, simulator: Simulator, lengths: Any, reset_seeds: Any, *rest: Any) -> None:
+            starts.extend(reset_seeds.ravel().tolist())
+            super().__init__(player, simulator, lengths, reset_seeds, *rest)
 
-    monkeypatch.setattr(matching, "roll_out", watched)
+    monkeypatch.setattr(trial, "OngoingRollouts", Watched)
     policy = hm.load(trained / "cdt").only(0)
     target = training_targets(policy.reference())[0]
     training_scores(policy.run, policy.agent, [target], (0.0,), 5)

@@ -12,6 +12,7 @@ from himatch.divergences import wasserstein_samples
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
 from himatch.targets import Frame, Samples
+from himatch.targets.distribution import Component
 
 FRAME = Frame(resolve_feature("reward", hm.get_task("hopper")), Bins((0.0,), (10.0,)), 1000)
 
@@ -61,3 +62,10 @@ def test_other_forms(text: str, reached: list[list[float]], name: str) -> None:
 
 def test_an_episode_has_no_form() -> None:
     assert Samples(np.ones(5)).alike(np.ones((5, 1)), FRAME) is None
+
+
+def test_a_part_that_is_narrower_than_its_digits_is_fitted() -> None:
+    """A drawn bin of one value in ten thousand, and of values that are nearly one."""
+    for values in (np.full(3, 12.15489), np.array([11.63373, 11.63374])):
+        low, high = Component.fitted("uniform", values).parameters
+        assert low < values.min() <= values.max() < high

@@ -29,6 +29,7 @@ from himatch.cli.quickstart import Quickstart
 from himatch.cli.rehearse import Rehearse
 from himatch.cli.report import Report
 from himatch.cli.show import Show
+from himatch.cli.studio import Studio
 from himatch.errors import HimatchError, HimatchWarning
 
 DESCRIPTION = (
@@ -72,6 +73,7 @@ Program = (
     | Annotated[Show, tyro.conf.subcommand("show")]
     | Annotated[Match, tyro.conf.subcommand("match")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Studio, tyro.conf.subcommand("studio")]
     | Annotated[Rehearse, tyro.conf.subcommand("rehearse")]
     | Annotated[Online, tyro.conf.subcommand("online")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]

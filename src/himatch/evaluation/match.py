@@ -12,22 +12,18 @@ from numpy.typing import NDArray
 
 from himatch._runtime.settings import whole
 from himatch.errors import HimatchError, TargetError, note
-from himatch.evaluation.bounds import Measured, score_bound
-from himatch.evaluation.conditioned import Conditioned, Recorder
-from himatch.evaluation.kept import KeptRollouts
-from himatch.evaluation.recorded import RecordedAt, recorded
+from himatch.evaluation.recorded import RecordedAt
 from himatch.evaluation.result import MatchResult
 from himatch.evaluation.sensitivity import note_ignored_in_match
+from himatch.evaluation.trial import Trial, play
 from himatch.methods import Agent
-from himatch.rollout import Conditioning, Player, make_conditioner, roll_out
-from himatch.rollout.checks import check_target, note_deadline, note_outside
-from himatch.rollout.environment import Environment, environment_name, replay_for, simulator_for
+from himatch.rollout import Conditioning
+from himatch.rollout.checks import check_target, note_deadline
+from himatch.rollout.environment import Environment, replay_for
 from himatch.rollout.plans import EPISODES, Plans
-from himatch.runs.programs import Circumstances
 from himatch.runs.run import Run
-from himatch.simulation.replay import Replay
 from himatch.statistics.features import resolve_feature
-from himatch.targets import EpisodeReference, Mixture, Target, checked_values
+from himatch.targets import Target, checked_values
 from himatch.tasks import Task
 from himatch.viz.encoder import check_writable
 
@@ -63,25 +59,9 @@ def match_targets(
     place of those that ``seed`` stands for, one for each episode of each target. Without ``mixtures`` results do not
     say what the nearest mixture of training episodes is, which of joint features takes seconds a target.
     """
-    episodes, seed = whole("episodes", episodes), whole("seed", seed)
-    if episodes < 1:
-        raise HimatchError(f"at least one episode has to be rolled out, got {episodes}")
-    if not targets:
-        raise TargetError("there is no target to match")
-    if seed < 0:
-        raise HimatchError(f"the seed of the initial states must be 0 or more, got {seed}")
-    stack = len(agent.seeds)
-    if stack * episodes > MOST:
-        raise HimatchError(f"{episodes} episodes of {stack} seed(s) are too many; ask for {MOST // stack} at most")
+    episodes, seed = _checked(run, agent, targets, features[0], episodes, seed)
+    frame, stack = run.reference(features[0]).frame, len(agent.seeds)
     each = max(1, AT_ONCE // (stack * episodes))
-    frame = run.reference(features[0]).frame
-    note_ignored_in_match(run)
-    for target in targets:
-        check_target(run, agent.dims, target)
-        note_deadline(run, target)
-        for bound in target.bounds:
-            resolve_feature(bound.feature, run.task)
-    _note_too_long(targets, np.array([len(checked_values(target, frame)) for target in targets]), run.task)
     results: list[list[MatchResult]] = [[] for _ in features]
     total, reached = -(-len(targets) // each) * frame.horizon, 0
     for first in range(0, len(targets), each):
@@ -100,23 +80,25 @@ def match_targets(
         if starts is not None:
             begin = np.array(starts[first * episodes : (first + len(part)) * episodes], dtype=np.int64)
             replay = replace(replay, seed=int(begin[0]))
-        found = _match(
+        trial = Trial(
             run,
             agent,
             part,
             features,
-            conditioning,
-            plans,
-            replay,
             begin.reshape(len(part), episodes),
-            env,
-            threads,
-            temperature,
-            recorded_at,
-            report,
-            keep,
-            mixtures,
+            replay,
+            conditioning=conditioning,
+            plans=plans,
+            env=env,
+            threads=threads,
+            temperature=temperature,
+            mixtures=mixtures,
         )
+        try:
+            play(trial, report)
+        finally:
+            trial.close()
+        found = trial.results(recorded_at, keep)
         for row, more in zip(results, found, strict=True):
             row += more
     if progress is not None:
@@ -125,108 +107,57 @@ def match_targets(
     return results
 
 
-def _match(
+def begin_trial(
     run: Run,
     agent: Agent,
-    targets: Sequence[Target],
-    features: Sequence[str],
-    conditioning: Conditioning,
-    plans: Plans,
-    replay: Replay,
-    starts: NDArray[np.int64],
-    env: Environment | None,
-    threads: int,
-    temperature: float,
-    recorded_at: RecordedAt,
-    report: Callable[[int], None],
-    keep: Mapping[str, Any] | None,
-    with_mixtures: bool,
-) -> list[list[MatchResult]]:
-    """One batch of rollouts, compared on every feature; ``starts`` ``(targets, E)`` seed their initial states."""
-    stack, references = len(agent.seeds), [run.reference(feature) for feature in features]
-    episodes = starts.shape[1]
-    target_of = np.tile(np.repeat(np.arange(len(targets)), episodes), (stack, 1))
-    now = Circumstances(temperature, environment_name(run, env), agent.digests())
-    conditioner = make_conditioner(conditioning, run, agent, targets, target_of, now, plans)
-    mixtures = [_mixtures(targets, reference, with_mixtures) for reference in references]
-    lengths = np.array([len(target.values(references[0].frame)) for target in targets])[target_of]
-    player = Player(agent, run.normalizers, conditioner, target_of.shape[1], replay.seed, temperature)
-    simulator = simulator_for(run, agent.dims, target_of.size, env, threads)
-    recorder = Recorder(player, range(0, target_of.shape[1], episodes))
-    steps = 0
-
-    def count(_: int) -> None:
-        nonlocal steps
-        steps += 1
-        recorder.step()
-        report(steps)
-
-    try:
-        rollouts = roll_out(
-            player, simulator, lengths, np.tile(starts.ravel(), (stack, 1)), run.statistic.matched, count
-        )
-    finally:
-        simulator.close()
-    results: list[list[MatchResult]] = [[] for _ in features]
-    for number, target in enumerate(targets):
-        place = slice(number * episodes, (number + 1) * episodes)
-        played = [[rollouts.trajectory(k, b) for b in range(place.start, place.stop)] for k in range(stack)]
-        measured = Measured([[recorded(rollout, recorded_at) for rollout in row] for row in played])
-        kept = None
-        if keep is not None:
-            facts = {**_acting(run, agent, now), "env_id": replay.env_id, **keep}
-            rows = tuple(tuple(row) for row in played)
-            kept = KeptRollouts(run, replay.env_id, rows, tuple(starts[number].tolist()), facts)
-        returns = np.array([[trajectory.total_reward for trajectory in row] for row in played])
-        for row, reference, nearest in zip(results, references, mixtures, strict=True):
-            phi, mixture = reference.frame.feature, nearest[number]
-            fed = Conditioned()
-            if phi.name == run.feature:
-                fed = recorder.of(number, len(played[0][0]), run.normalizers, run.statistic)
-            row.append(
-                MatchResult(
-                    target,
-                    reference.frame,
-                    plans.named(conditioning),
-                    agent.seeds,
-                    measured.of(phi),
-                    returns,
-                    rollouts.lengths[:, place],
-                    rollouts.terminated[:, place],
-                    played[0][0],
-                    reference.spread,
-                    mixture,
-                    reference.support(target).outside,
-                    replace(replay, seed=int(starts[number, 0])),
-                    bool(reference.resolved.any()),
-                    *fed,
-                    reference.grid,
-                    tuple(score_bound(bound, measured, run.task) for bound in target.bounds),
-                    kept,
-                )
-            )
-    return results
+    target: Target,
+    *,
+    feature: str,
+    episodes: int,
+    conditioning: Conditioning = "nominal",
+    seed: int = 0,
+    threads: int = 0,
+    temperature: float = 0.0,
+) -> Trial:
+    """The rollouts of :func:`match_targets` for one target and feature, for whoever plays them step by step."""
+    episodes, seed = _checked(run, agent, [target], feature, episodes, seed)
+    replay = replay_for(run, None, seed)
+    return Trial(
+        run,
+        agent,
+        [target],
+        [feature],
+        replay.seed + np.arange(episodes)[None],
+        replay,
+        conditioning=conditioning,
+        threads=threads,
+        temperature=temperature,
+    )
 
 
-def _acting(run: Run, agent: Agent, now: Circumstances) -> dict[str, Any]:
-    """Who acts, for those who find the rollouts later."""
-    data = run.description["data"]
-    return {
-        "run": run.folder.path.resolve().name,
-        "method": agent.method.name,
-        "seeds": list(agent.seeds),
-        "weights_sha256": dict(now.seeds),
-        "temperature": now.temperature if agent.policy.stochastic else None,
-        "data": {name: data.get(name) for name in ("source", "hash")},
-    }
-
-
-def _mixtures(targets: Sequence[Target], reference: EpisodeReference, wanted: bool) -> list[Mixture | None]:
-    """The episode mixture nearest to each target, where it is wanted; warns of targets that none comes near."""
-    found = [reference.mixture(target) if wanted and target.matches == "distribution" else None for target in targets]
-    for target, mixture in zip(targets, found, strict=True):
-        note_outside(target, mixture, reference)
-    return found
+def _checked(
+    run: Run, agent: Agent, targets: Sequence[Target], feature: str, episodes: int, seed: int
+) -> tuple[int, int]:
+    """Episodes and seed as whole numbers; what cannot be rolled out is refused before anybody waits."""
+    episodes, seed = whole("episodes", episodes), whole("seed", seed)
+    if episodes < 1:
+        raise HimatchError(f"at least one episode has to be rolled out, got {episodes}")
+    if not targets:
+        raise TargetError("there is no target to match")
+    if seed < 0:
+        raise HimatchError(f"the seed of the initial states must be 0 or more, got {seed}")
+    stack = len(agent.seeds)
+    if stack * episodes > MOST:
+        raise HimatchError(f"{episodes} episodes of {stack} seed(s) are too many; ask for {MOST // stack} at most")
+    frame = run.reference(feature).frame
+    note_ignored_in_match(run)
+    for target in targets:
+        check_target(run, agent.dims, target)
+        note_deadline(run, target)
+        for bound in target.bounds:
+            resolve_feature(bound.feature, run.task)
+    _note_too_long(targets, np.array([len(checked_values(target, frame)) for target in targets]), run.task)
+    return episodes, seed
 
 
 def check_video(path: Path, run: Run, env: Environment | None = None) -> None:

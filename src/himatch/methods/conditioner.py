@@ -54,7 +54,7 @@ class Conditioner:
     def reset(self, rollouts: Some = ALL) -> None:
         """Begin again at step 0."""
 
-    def take(self, other: Conditioner, rollouts: Some) -> None:
+    def take(self, other: Conditioner, rollouts: Some = ALL) -> None:
         """Condition these rollouts on the targets of ``other``, a conditioner for them alone.
 
         Clocks and what was achieved stay theirs. For rollouts that each have a target of their own.

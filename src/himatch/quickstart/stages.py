@@ -67,7 +67,13 @@ def _stages(out: Path, episodes: int, seed: int, preset: str, steps: int | None)
         page = write_page(findings, film, out / "quickstart.html")
     if isinstance(film, str):
         note(f"the cheetah is not filmed: {film}")
+    trained = runs / CDT("x_velocity").name
     console.print(f"dataset: {folder}\npage: {page}", highlight=False, soft_wrap=True)
+    console.print(
+        f"draw a target of your own, and watch robots match it: himatch studio {PRETRAINED} {trained}",
+        highlight=False,
+        soft_wrap=True,
+    )
     return page
 
 

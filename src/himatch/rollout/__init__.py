@@ -3,7 +3,7 @@
 from himatch.rollout.conditioners import CONDITIONINGS, Conditioning, make_conditioner, objection
 from himatch.rollout.controller import Controller
 from himatch.rollout.limits import Beyond, Limits
-from himatch.rollout.loop import Rollouts, roll_out
+from himatch.rollout.loop import OngoingRollouts, Rollouts, roll_out
 from himatch.rollout.planner import Prepared
 from himatch.rollout.plans import Plans
 from himatch.rollout.player import Player
@@ -14,6 +14,7 @@ __all__ = [
     "Conditioning",
     "Controller",
     "Limits",
+    "OngoingRollouts",
     "Plans",
     "Player",
     "Prepared",

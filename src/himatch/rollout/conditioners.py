@@ -57,7 +57,8 @@ class Scheduled(Conditioner):
     def take(self, other: Conditioner, rollouts: Some = ALL) -> None:
         """Put its rows in place of theirs."""
         assert isinstance(other, type(self))
-        self.table = replaced_rows(self.table, other.table, self.target_of[0, rollouts], other.target_of[0])
+        here, there = self.target_of[:, rollouts].flatten(), other.target_of.flatten()
+        self.table = replaced_rows(self.table, other.table, here, there)
 
 
 class Remaining(Conditioner):

@@ -41,6 +41,103 @@ class Rollouts:
         )
 
 
+class OngoingRollouts:
+    """Rollouts ``(K, B)`` while they are played: :meth:`step` until ``over``, and ``so_far`` at any time.
+
+    ``lengths`` say how long each may last, ``reset_seeds`` how it begins; ``simulator`` has K x B simulations.
+    ``feature`` is needed by remaining conditioning, which counts what was achieved. Of longer observations the policy
+    sees the leading part it was trained on. Whoever steps does so inside ``player.threads()``.
+    """
+
+    def __init__(
+        self,
+        player: Player,
+        simulator: Simulator,
+        lengths: NDArray[np.int64],
+        reset_seeds: NDArray[np.int64],
+        feature: Feature | None = None,
+    ) -> None:
+        self.player, self.simulator = player, simulator
+        self._shape = lengths.shape
+        rows, dims, pinned = lengths.size, player.agent.dims, player.device.type == "cuda"
+        self._width = dims.observation
+        self._observations = np.zeros((rows, 0, dims.observation), np.float32)
+        self._actions = np.zeros((rows, 0, dims.action), np.float32)
+        self._rewards = np.zeros((rows, 0), np.float32)
+        self._make_room(lengths)
+        self._played = np.zeros(rows, np.int64)
+        self._terminated = np.zeros(rows, bool)
+        self._given = torch.zeros(*self._shape, dims.observation, pin_memory=pinned)
+        self._chosen = torch.zeros(*self._shape, dims.action, pin_memory=pinned)
+        self._watched = None if feature is None else Stepwise(feature)
+        player.reset()
+        self._seen = simulator.reset(reset_seeds.ravel().tolist())
+        self.steps = 0
+        """How many have been made."""
+
+    @property
+    def longest(self) -> int:
+        """How many steps the longest may last."""
+        return int(self._limit.max())
+
+    @property
+    def over(self) -> bool:
+        """Whether no rollout goes on."""
+        return self.steps >= self.longest or not self.simulator.active.any()
+
+    def step(self) -> None:
+        """One step of every rollout that goes on."""
+        step, active, conditioner = self.steps, self.simulator.active, self.player.conditioner
+        observations, actions, rewards = self._observations[:, step], self._actions[:, step], self._rewards[:, step]
+        observations[:] = self._seen[:, : self._width]
+        self._given.copy_(torch.from_numpy(observations).view(self._given.shape))
+        self._chosen.copy_(self.player.act(self._given, active))  # a GPU is waited for here and nowhere else
+        actions[:] = self._chosen.flatten(0, 1).numpy()
+        after = self.simulator.step(actions)
+        rewards[:] = after.rewards
+        self._played[active] += 1
+        self._terminated |= active & after.terminated
+        if self._watched is not None and conditioner.wants_features:
+            phi = self._watched(observations, actions, rewards)
+            conditioner.achieved(phi.reshape(*self._shape, -1))
+        self._seen = after.observations
+        self.steps += 1
+        self._rest_finished()
+
+    def last(self, lengths: NDArray[np.int64]) -> None:
+        """From now on these are how long each rollout may last; those that have ended stay so."""
+        self._make_room(lengths)
+        self._rest_finished()
+
+    @property
+    def so_far(self) -> Rollouts:
+        """What was played; further steps are written into its arrays, beyond its lengths."""
+        shape = self._shape
+        return Rollouts(
+            self._observations.reshape(*shape, -1, self._width),
+            self._actions.reshape(*shape, *self._actions.shape[1:]),
+            self._rewards.reshape(*shape, -1),
+            self._seen[:, : self._width].astype(np.float32).reshape(*shape, self._width),
+            self._played.reshape(shape).copy(),
+            self._terminated.reshape(shape).copy(),
+        )
+
+    def _make_room(self, lengths: NDArray[np.int64]) -> None:
+        longest = int(min(lengths.max(), self.simulator.task.horizon))
+        self._limit = np.minimum(lengths.ravel(), longest)
+        more = longest - self._rewards.shape[1]
+        if more > 0:
+            self._observations, self._actions, self._rewards = (
+                np.concatenate([kept, np.zeros((len(kept), more, *kept.shape[2:]), np.float32)], axis=1)
+                for kept in (self._observations, self._actions, self._rewards)
+            )
+
+    def _rest_finished(self) -> None:
+        finished = np.flatnonzero(self.simulator.active & (self._played >= self._limit))
+        if finished.size:
+            self.simulator.rest(finished.tolist())
+
+
 def roll_out(
     player: Player,
     simulator: Simulator,
@@ -49,55 +146,14 @@ def roll_out(
     feature: Feature | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Rollouts:
-    """Play rollouts ``(K, B)`` of the given lengths from the given reset seeds; ``simulator`` has K x B simulations.
+    """Play rollouts ``(K, B)`` to their end; what is handed over is that of :class:`OngoingRollouts`.
 
-    ``feature`` is needed by remaining conditioning, which counts what was achieved. ``progress`` is called at every
-    step with the number of rollouts that go on. Of longer observations the policy sees the leading part it was trained
-    on.
+    ``progress`` is called at every step with the number of rollouts that go on.
     """
-    stack, batch = lengths.shape
-    shape, device = (stack, batch), player.device
-    longest = int(min(lengths.max(), simulator.task.horizon))
-    width = player.agent.dims.observation
-    observations = np.zeros((stack * batch, longest, width), np.float32)
-    actions = np.zeros((stack * batch, longest, player.agent.dims.action), np.float32)
-    rewards = np.zeros((stack * batch, longest), np.float32)
-    limit = np.minimum(lengths.ravel(), longest)
-    played = np.zeros(stack * batch, np.int64)
-    terminated = np.zeros(stack * batch, bool)
-    pinned = device.type == "cuda"
-    given = torch.zeros(*shape, width, pin_memory=pinned)
-    chosen = torch.zeros(*shape, actions.shape[2], pin_memory=pinned)
-    player.reset()
-    seen = simulator.reset(reset_seeds.ravel().tolist())
-    watched = Stepwise(feature) if feature is not None and player.conditioner.wants_features else None
+    ongoing = OngoingRollouts(player, simulator, lengths, reset_seeds, feature)
     with player.threads():
-        for step in range(longest):
-            active = simulator.active
-            if not active.any():
-                break
-            observations[:, step] = seen[:, :width]
-            given.copy_(torch.from_numpy(observations[:, step]).view(given.shape))
-            chosen.copy_(player.act(given, active))  # a GPU is waited for here and nowhere else
-            actions[:, step] = chosen.flatten(0, 1).numpy()
-            after = simulator.step(actions[:, step])
-            rewards[:, step] = after.rewards
-            played[active] += 1
-            terminated |= active & after.terminated
-            if watched is not None:
-                phi = watched(observations[:, step], actions[:, step], rewards[:, step])
-                player.conditioner.achieved(phi.reshape(*shape, -1))
-            seen = after.observations
-            finished = np.flatnonzero(active & (played >= limit))
-            if finished.size:
-                simulator.rest(finished.tolist())
+        while not ongoing.over:
+            ongoing.step()
             if progress is not None:
                 progress(int(simulator.active.sum()))
-    return Rollouts(
-        observations.reshape(*shape, longest, width),
-        actions.reshape(*shape, longest, -1),
-        rewards.reshape(*shape, longest),
-        seen[:, :width].astype(np.float32).reshape(*shape, width),
-        played.reshape(shape),
-        terminated.reshape(shape),
-    )
+    return ongoing.so_far

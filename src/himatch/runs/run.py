@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -155,10 +156,13 @@ class Run:
         """The episodes that were kept out of training, if any."""
         return self.folder.held_out(self.task)
 
-    def target(self, target: TargetLike) -> Target:
-        """Whatever can be one, as a target; in expressions ``heldout(i)`` is a held-out episode of the run."""
+    def target(self, target: TargetLike, files: Collection[str] | None = None) -> Target:
+        """Whatever can be one, as a target; in expressions ``heldout(i)`` is a held-out episode of the run.
+
+        Expressions of somebody else may name no others than ``files``.
+        """
         columns = self.description["data"].get("columns")
-        return as_target(target, self.task, self._held_out_target, columns, Facts(self.rate, self.units))
+        return as_target(target, self.task, self._held_out_target, columns, Facts(self.rate, self.units), files)
 
     def _held_out_target(self, number: int) -> Target:
         count = 0 if self.held_out is None else len(self.held_out)

@@ -50,6 +50,17 @@ class BatchedSimulator:
         return f"BatchedSimulator({self.task.name}, {self.count} simulations, {self._batch.nthread} threads)"
 
     @property
+    def model(self) -> Any:
+        """The ``MjModel`` of every simulation."""
+        return self._model
+
+    @property
+    def positions(self) -> NDArray[np.float64]:
+        """``qpos`` of every simulation, ``(count, nq)``."""
+        found: NDArray[np.float64] = self._qpos
+        return found
+
+    @property
     def observations(self) -> NDArray[np.float64]:
         """The current observations, ``(count, obs)``."""
         return self._observations

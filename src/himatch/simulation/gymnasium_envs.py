@@ -89,6 +89,11 @@ class GymnasiumSimulator:
         return f"GymnasiumSimulator({self.task.name}, {self.count} environments)"
 
     @property
+    def environments(self) -> list[gymnasium.Env[Any, Any]]:
+        """One for each simulation."""
+        return self._envs
+
+    @property
     def observations(self) -> NDArray[np.float64]:
         """The current observations, ``(count, obs)``."""
         return self._observations

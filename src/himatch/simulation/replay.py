@@ -133,10 +133,10 @@ def _viewed(env: gymnasium.Env[Any, Any], size: tuple[int, int], name: str) -> t
         env = made(partial(make, spec, render_mode="rgb_array"), name)
     if hasattr(inner, "mujoco_renderer"):
         os.environ[OPENGL_VARIABLE] = opengl_backend()  # else Gymnasium tries a window first
-    return env, _own_view(env, name)
+    return env, own_view(env, name)
 
 
-def _own_view(env: gymnasium.Env[Any, Any], name: str) -> View:
+def own_view(env: gymnasium.Env[Any, Any], name: str) -> View:
     """What the environment draws, checked."""
 
     def view() -> Image:

@@ -12,6 +12,7 @@ from himatch._runtime.shapes import Array64, Float, Int, shaped
 from himatch.errors import TargetError
 
 Shape = Literal["normal", "uniform", "point"]
+LARGEST = 1e30  # of a number in a distribution: what is drawn has to be one of single precision
 PARAMETERS: dict[Shape, tuple[str, ...]] = {
     "normal": ("mean", "standard deviation"),
     "uniform": ("low", "high"),
@@ -30,6 +31,9 @@ class Component:
         wanted = PARAMETERS[self.shape]
         if len(self.parameters) != len(wanted):
             raise TargetError(f"{self.shape} takes {len(wanted)} numbers ({', '.join(wanted)})")
+        for place, value in enumerate(self.parameters):
+            if not abs(value) <= LARGEST:
+                raise TargetError(f"{number(value)} is too large for a distribution, {LARGEST:g} at most", place)
         if self.shape == "normal" and self.parameters[1] <= 0:
             raise TargetError(f"a standard deviation must be positive, got {number(self.parameters[1])}", 1)
         if self.shape == "uniform" and self.parameters[0] >= self.parameters[1]:
@@ -56,7 +60,8 @@ class Component:
             return cls(shape, (rounded(mean), rounded(deviation)))
         if shape == "uniform":
             half = 3**0.5 * deviation
-            return cls(shape, (rounded(mean - half), rounded(mean + half)))
+            low, high = rounded(mean - half), rounded(mean + half)
+            return cls(shape, (low, high) if low < high else (mean - half, mean + half))  # too narrow for few digits
         return cls(shape, (rounded(mean),))
 
 

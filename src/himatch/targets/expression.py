@@ -13,7 +13,7 @@ Grammar::
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
@@ -54,14 +54,16 @@ def parse_target(
     held_out: HeldOut | None = None,
     columns: ColumnNames | None = None,
     facts: Facts | None = None,
+    files: Collection[str] | None = None,
 ) -> Target:
     """The target that an expression describes; mistakes are reported with the character they stand at.
 
     ``task`` is used to read the files that ``demo(PATH, EPISODE)`` names, and of their columns those that a run calls
     so, ``columns``, in this order; files in other units than its ``facts`` say are refused, and another rate is noted.
-    ``held_out`` is used to look up ``heldout(EPISODE)`` of a run.
+    ``held_out`` is used to look up ``heldout(EPISODE)`` of a run. Where ``files`` are given, no others may be named:
+    for expressions that somebody else wrote.
     """
-    return _Parser(text, task, held_out, columns, facts or Facts()).conditions()
+    return _Parser(text, task, held_out, columns, facts or Facts(), files).conditions()
 
 
 Item = Target | Distribution
@@ -92,8 +94,9 @@ class _Parser(Scanner):
         held_out: HeldOut | None,
         columns: ColumnNames | None,
         facts: Facts,
+        files: Collection[str] | None,
     ) -> None:
-        super().__init__(text, task)
+        super().__init__(text, task, files)
         self.held_out, self.columns, self.facts = held_out, columns, facts
         self.depth = 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -22,12 +24,16 @@ def as_target(
     held_out: HeldOut | None = None,
     columns: ColumnNames | None = None,
     facts: Facts | None = None,
+    files: Collection[str] | None = None,
 ) -> Target:
-    """Whatever a user hands over as a target: an expression, an episode, samples, or a target already."""
+    """Whatever a user hands over as a target: an expression, an episode, samples, or a target already.
+
+    In an expression no others than ``files`` may be named, where these are given.
+    """
     if isinstance(target, Target):
         return target
     if isinstance(target, str):
-        return parse_target(target, task, held_out, columns, facts)
+        return parse_target(target, task, held_out, columns, facts, files)
     if isinstance(target, Trajectory):
         return demo(target)
     try:

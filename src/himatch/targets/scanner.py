@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 import numpy as np
@@ -19,10 +19,13 @@ Content = TypeVar("Content")
 
 
 class Scanner:
-    """``position`` is the next character to read; deadlines are compared with the horizon of ``task``, if known."""
+    """``position`` is the next character to read; deadlines are compared with the horizon of ``task``, if known.
 
-    def __init__(self, text: str, task: Task | str | None) -> None:
-        self.text, self.task, self.position = text, task, 0
+    Where ``files`` are given, no others may be named.
+    """
+
+    def __init__(self, text: str, task: Task | str | None, files: Collection[str] | None = None) -> None:
+        self.text, self.task, self.files, self.position = text, task, files, 0
         self.arguments: list[int] = []  # where those of the innermost function begin
 
     def error(self, reason: str, position: int | None = None) -> ExpressionError:
@@ -133,6 +136,9 @@ class Scanner:
 
     def opened(self, path: str, read: Callable[[str], Content]) -> Content:
         """What the file that is the first argument holds; whatever is wrong with it is said there."""
+        if self.files is not None and path not in self.files:
+            known = f"these may be: {', '.join(self.files)}" if self.files else "none may be"
+            raise self.error(f"this file cannot be named here; {known}", self.arguments[0])
         try:
             return read(path)
         except HimatchError as reason:

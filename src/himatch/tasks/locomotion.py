@@ -70,4 +70,14 @@ ANT = Task(
     rate=20.0,
 )
 
+UNITS = {
+    "x_velocity": "m/s",
+    "y_velocity": "m/s",
+    "z_velocity": "m/s",
+    "pitch_rate": "rad/s",
+    "height": "m",
+    "pitch": "rad",
+}
+"""Of the features of these tasks."""
+
 LOCOMOTION = (HALFCHEETAH, HOPPER, WALKER2D, ANT, CHEETAH_VEL, BACKFLIP)
