@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -146,9 +147,11 @@ def _by_suite(tables: Sequence[ResultTable]) -> list[tuple[str, str, list[Result
     found: dict[str, list[ResultTable]] = {}
     for table in tables:
         found.setdefault(table.suite.name, []).append(table)
-    titles = {name: some[0].layout.title for name, some in found.items()}
-    short = {name: titles[name].partition(",")[0] if len(some) > 1 else titles[name] for name, some in found.items()}
-    return [(f"{name}.html", short[name], some) for name, some in found.items()]
+    whole = {name: some[0].layout.title for name, some in found.items()}
+    short = {name: whole[name].partition(",")[0] if len(some) > 1 else whole[name] for name, some in found.items()}
+    taken = Counter(short.values())
+    titles = {name: title if taken[title] == 1 else whole[name] for name, title in short.items()}
+    return [(f"{name}.html", titles[name], some) for name, some in found.items()]
 
 
 def _page_of(tables: Sequence[ResultTable]) -> dict[str, str]:
