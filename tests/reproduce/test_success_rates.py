@@ -142,8 +142,8 @@ def test_a_table_has_rates_over_seeds_and_published_rows_below(results: list[Job
     whole, each = build_tables(results)
     assert (whole.label, each.label) == ("ogbench_stitch", "ogbench_stitch_goals")
     flat, ways = whole.methods
-    assert flat.name == "gcsl (himatch), regenerated data"
-    assert ways.name == "gcsl (himatch), waypoints, regenerated data"
+    assert flat.name == "GCSL (himatch), regenerated data"
+    assert ways.name == "GCSL (himatch), waypoints, regenerated data"
     score = flat.cells[0].ours
     assert score is not None
     assert (score.mean, score.std, score.iqm) == (pytest.approx(0.2), None, None)
@@ -187,7 +187,7 @@ def test_claims_about_rates(results: list[JobResult]) -> None:
 def test_every_format_has_them_in_percent(results: list[JobResult], tmp_path: Path) -> None:
     write_report(results, tmp_path)
     text = (tmp_path / "report.md").read_text()
-    assert "| gcsl (himatch), waypoints, regenerated data | **99.4 [99.2, 99.6]** |" in text
+    assert "| GCSL (himatch), waypoints, regenerated data | **99.4 [99.2, 99.6]** |" in text
     assert "| GCBC, published (from secondary sources) | 23 ± 18 |" in text
     assert "Rows that name no policy" not in text.split("## OGBench's PointMazes, stitch")[1].split("##")[0]
     assert "23 $\\pm$ 18" in (tmp_path / "tables.tex").read_text()

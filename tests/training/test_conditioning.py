@@ -35,6 +35,7 @@ SOLVERS: list[hm.methods.Method] = [
 ELSEWHERE = {
     **dict.fromkeys(("goal", "gcsl", "udrl", "rcp"), "test_hindsight_learns.py"),
     **dict.fromkeys(("meta-bc", "focal"), "test_baselines.py"),
+    **dict.fromkeys(("hipi", "gh", "multi-task"), "test_tasks_learn.py"),
 }
 """Where methods learn something known that do not solve the riddle; what they are conditioned on is no part of it."""
 
