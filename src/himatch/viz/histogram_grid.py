@@ -54,7 +54,7 @@ class HistogramPanel:
 
 
 @dataclass(frozen=True)
-class Place:
+class PanelPlace:
     """Where a panel lies on the page, and the range that it shows."""
 
     left: float
@@ -135,7 +135,7 @@ def _places(
     one_x: bool,
     one_y: bool,
     named: int,
-) -> tuple[list[list[Place]], tuple[float, float], float]:
+) -> tuple[list[list[PanelPlace]], tuple[float, float], float]:
     """Of every panel, the size of the page, and where the panels begin."""
     everything = [shown for panels in grid for shown in panels]
     beside = 2 * GAP[0] + LETTER * max(len(line) for name in rows for line in name.splitlines() or [""])
@@ -150,11 +150,13 @@ def _places(
         bounds = span(_drawn(everything if one_x else panels))
         tops = [float(shares.density.max()) for shares in _drawn(everything if one_y else panels)]
         bottom, top = height - above - panel[1] - step[1] * i, ROOM * (max(tops, default=0.0) or 1.0)
-        places.append([Place(beside + step[0] * j, bottom, panel, bounds, top) for j in range(len(panels))])
+        places.append([PanelPlace(beside + step[0] * j, bottom, panel, bounds, top) for j in range(len(panels))])
     return places, (width, height), beside
 
 
-def _histograms(page: Axes, grid: Sequence[Sequence[HistogramPanel | None]], places: Sequence[Sequence[Place]]) -> None:
+def _histograms(
+    page: Axes, grid: Sequence[Sequence[HistogramPanel | None]], places: Sequence[Sequence[PanelPlace]]
+) -> None:
     """Targets as grey areas, rollouts as lines over them, levels: each kind at once."""
     from matplotlib.collections import LineCollection, PolyCollection
 
@@ -176,7 +178,7 @@ def _histograms(page: Axes, grid: Sequence[Sequence[HistogramPanel | None]], pla
         page.add_collection(LineCollection(segments, colors=color, linewidths=0.9, linestyles=[DASHES]), autolim=False)
 
 
-def _axis(page: Axes, place: Place, *, numbered: bool) -> list[NDArray[np.float64]]:
+def _axis(page: Axes, place: PanelPlace, *, numbered: bool) -> list[NDArray[np.float64]]:
     """The line that a panel stands on and its ticks, to be drawn; a few numbers below."""
     from matplotlib.ticker import MaxNLocator
 
