@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from himatch._runtime.clock import stopwatch
 from himatch._runtime.tensors import versions
 from himatch.errors import HimatchError
 from himatch.rehearsal.arena import Arena, Judge
@@ -65,9 +66,11 @@ def prepare(
         left = None if seconds is None else max(0.0, seconds - (time.perf_counter() - began)) * share
         number = f" {first + 1} to {first + len(some)} of {len(missing)}" if len(missing) > TOGETHER else ""
         progress = None if bar is None else bar(f"rehearsing{number}")
-        for target, record in zip(some, _found(arena, some, repertoire, left, episodes, within, progress), strict=True):
-            more = {"target": target.name, "within": within, "weights": how.weights, "versions": versions()}
-            programs.keep(target, frame, now, {**record, **more})
+        with stopwatch() as spent:
+            records = _found(arena, some, repertoire, left, episodes, within, progress)
+        of_all = {"cpu_seconds": round(spent.cpu_seconds, 1), "weights": how.weights, "versions": versions()}
+        for target, record in zip(some, records, strict=True):
+            programs.keep(target, frame, now, {**record, "target": target.name, "within": within, **of_all})
         if how.writes:
             programs.write()
     return repertoire, [Expected(**programs.rehearsal(target, frame, now, within)["expected"]) for target in targets]

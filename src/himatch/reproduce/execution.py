@@ -9,6 +9,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from himatch._runtime.clock import stopwatch
 from himatch._runtime.devices import find_device
 from himatch._runtime.files import write_json
 from himatch.api import train
@@ -121,20 +122,24 @@ def trained(job: Job, split: Split, out: Path, options: Options, quiet: bool) ->
     if finished.is_file():
         check_same(run, method, split, *configure(preset, method, **overrides), tuple(range(options.seed_count)))
     else:
-        train(
-            method,
-            split,
-            out=run.path,
-            preset=preset,
-            seeds=options.seed_count,
-            resume=run.begun,
-            device=device,
-            quiet=quiet,
-            bin_range="all",  # the paper's protocol
-            threads=options.threads,
-            **overrides,
-        )
-        write_json(finished, {"seconds": run.metrics(0)[-1]["seconds"]})
+        begun = run.begun
+        with stopwatch() as spent:
+            train(
+                method,
+                split,
+                out=run.path,
+                preset=preset,
+                seeds=options.seed_count,
+                resume=begun,
+                device=device,
+                quiet=quiet,
+                bin_range="all",  # the paper's protocol
+                threads=options.threads,
+                **overrides,
+            )
+        took = {"seconds": run.metrics(0)[-1]["seconds"]}
+        # Of a training that was interrupted, the CPU's seconds are known of the last part alone.
+        write_json(finished, took if begun else took | {"cpu_seconds": round(spent.cpu_seconds, 1)})
     policy, facts = load(run.path, device=find_device(device)), json.loads(finished.read_text())
     if selected := (policy.run.scores or {}).get("temperature"):
         facts |= {"temperature": selected["value"], "tried": selected["tried"], "chosen_by": selected["rule"]}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from himatch._runtime.clock import stopwatch
 from himatch.data import Split
 from himatch.errors import HimatchWarning
 from himatch.evaluation.goals import goals_reached, own_tests
@@ -25,8 +25,8 @@ def reach(
     """One result for each key, all of the same rollouts: the goal is that of the environment, whatever is scored."""
     suite = SUITES[keys[0].suite]
     episodes = options.episodes or suite.rollouts or options.rollouts
-    cases, started = own_tests(policy.task, episodes), time.perf_counter()
-    with warnings.catch_warnings():
+    cases = own_tests(policy.task, episodes)
+    with stopwatch() as spent, warnings.catch_warnings():
         warnings.simplefilter("ignore", HimatchWarning)
         found = goals_reached(
             policy.run,
@@ -37,7 +37,7 @@ def reach(
             steps=suite.steps,
             temperature=policy.temperature,
         )
-    provenance = provenance_of(policy, split, facts, time.perf_counter() - started)
+    provenance = provenance_of(policy, split, facts, spent)
     groups, targets = np.array(cases.groups), []
     for group in dict.fromkeys(cases.groups):
         rates, steps = (part[:, groups == group].mean(axis=1).tolist() for part in found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from himatch._runtime.clock import Spent, stopwatch
 from himatch._runtime.devices import device_name
 from himatch._runtime.source import source_tree
 from himatch._runtime.tensors import versions
@@ -28,6 +28,7 @@ from himatch.reproduce.results import JobResult, ResultKey, TargetScore
 from himatch.reproduce.suites import SUITES
 from himatch.reproduce.targets import SuiteTarget, additional_episodes, suite_targets
 from himatch.runs.references import referenced_features
+from himatch.simulation.simulator import available_cpus
 from himatch.statistics.bins import Bins
 from himatch.statistics.features import resolve_feature
 from himatch.targets import EpisodeReference
@@ -59,8 +60,7 @@ def measure(
     for feature in features:
         if feature not in referenced_features(policy.run.folder):  # it is conditioned on another one
             policy.add_reference(EpisodeReference.of(split.train, feature, fenced=False))
-    started = time.perf_counter()
-    with warnings.catch_warnings():
+    with stopwatch() as spent, warnings.catch_warnings():
         warnings.simplefilter("ignore", HimatchWarning)  # what lies outside the data is in the result
         results = policy.match_features(
             [place.target for place in targets],
@@ -70,9 +70,8 @@ def measure(
             threads=options.threads,
             recorded_at=options.recorded_at,
         )
-    elapsed = time.perf_counter() - started
     found = dict(zip(features, results, strict=True))
-    provenance = provenance_of(policy, split, facts, elapsed) | beside
+    provenance = provenance_of(policy, split, facts, spent) | beside
     return [
         result_of(
             key,
@@ -161,13 +160,15 @@ def histograms(bins: Bins, target: np.ndarray, rollouts: np.ndarray | None = Non
     return found
 
 
-def provenance_of(policy: Policy, split: Split, facts: dict[str, Any], elapsed: float) -> dict[str, Any]:
-    """What a result says of a policy that was rolled out, in so many seconds."""
+def provenance_of(policy: Policy, split: Split, facts: dict[str, Any], spent: Spent) -> dict[str, Any]:
+    """What a result says of a policy that was rolled out, and of what that took."""
     return _provenance(split.train) | {
         "training": {**policy.description["train"], **policy.description["model"], **facts},
         "method": policy.description["method"],
-        "rollout_seconds": round(elapsed, 2),
+        "rollout_seconds": round(spent.seconds, 2),
+        "rollout_cpu_seconds": round(spent.cpu_seconds, 2),
         "device": device_name(policy.device),
+        "cores": available_cpus(),
         "trained_with": policy.description["versions"],
     }
 

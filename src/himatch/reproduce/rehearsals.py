@@ -46,10 +46,12 @@ def rehearsal_facts(policy: Policy, targets: Sequence[Target], options: Options)
     arena = Arena(policy.run, policy.agent, policy.temperature)
     frame, now = arena.reference.frame, arena.now
     found = [policy.run.programs.rehearsal(target, frame, now) for target in targets]
-    searches = {(one["seconds"], one["rounds"]) for one in found}  # of targets that were searched for together, one
+    # Of targets that were searched for together, one.
+    searches = {(one["seconds"], one.get("cpu_seconds", 0.0), one["rounds"]) for one in found}
     return {
         "limit": options.rehearsal,
-        "seconds": round(sum(seconds for seconds, _ in searches), 1),
+        "seconds": round(sum(seconds for seconds, *_ in searches), 1),
+        "cpu_seconds": round(sum(cpu for _, cpu, _ in searches), 1),
         "initial_states": [arena.starts[0], arena.starts[-1]],
         "targets": [
             {"name": target.name, "rounds": one["rounds"], **one["expected"]}
