@@ -48,6 +48,10 @@ OWN: tuple[Judged, ...] = (
         )
     ),
     *(
+        Claim(f"{suite}: rehearsed conditioning beats nominal (CDT, himatch's policy)", table, REHEARSED, (OWN_CDT,))
+        for suite, table in (("xvel", "xvel_match_main"), ("reward", "reward_match"))
+    ),
+    *(
         Claim(f"cheetah-vel: {name} has at most half of BC's W₁", "cheetah_vel_match_main", row, (PLAIN,), factor=0.5)
         for name, row in (("HIPI-BC", HIPI), ("generalized hindsight's relabelling with BC", GH))
     ),
