@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 
@@ -65,7 +65,11 @@ class Player:
             self._noise = torch.zeros(stack, batch, dims.action, device=device)
             self._generator.manual_seed(seed)
         self._active: NDArray[np.bool_] | None = None
-        self._forward = make_step(self._one_step, device, snapshot=self.context.snapshot, purpose="rollouts")
+        # A player that holds a method of its own is a cycle: its tensors would lie in memory until Python looks for
+        # some, which it does by the number of objects and not by their bytes. A captured step is no such method.
+        self._forward: Callable[[], Tensor] | None = None
+        if device.type == "cuda":
+            self._forward = make_step(self._one_step, device, snapshot=self.context.snapshot, purpose="rollouts")
 
     @property
     def clock(self) -> Tensor:
@@ -110,7 +114,7 @@ class Player:
         if self._noise is not None:
             self._noise.normal_(std=self._temperature, generator=self._generator)
         self._active = active
-        return self._forward()
+        return self._one_step() if self._forward is None else self._forward()
 
     @torch.no_grad()
     def _one_step(self) -> Tensor:

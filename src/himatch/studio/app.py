@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, Response
 from starlette.websockets import WebSocket
 
+from himatch._runtime.memory import give_back
 from himatch._version import __version__
 from himatch.errors import HimatchError, collected_notes
 from himatch.evaluation import play
@@ -95,6 +96,7 @@ def make_app(catalog: Catalog, token: str | None = None) -> Guard:
         try:
             return Answer(_matched(catalog, wanted, closing))
         finally:
+            give_back()
             matching.release()
 
     @app.websocket("/ws/view")

@@ -9,6 +9,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 
+from himatch._runtime.memory import give_back
 from himatch.errors import HimatchError, one_line
 from himatch.studio.answers import refusal, text_of
 from himatch.studio.catalog import FRAMES, Catalog
@@ -172,6 +173,7 @@ class View:
         if self._scene is not None:
             self._scene.close()
             self._scene = None
+            give_back()
         self.outbox.drop()
 
     # -- steps --------------------------------------------------------------------------------------------------
