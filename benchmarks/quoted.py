@@ -34,8 +34,9 @@ WRITTEN = re.compile(r"(?<![\w.])[-+]?\d+\.\d{2,}(?!\.?\d)")
 CODE = re.compile(
     r"^```.*?^```|`[^`\n]*`|\]\([^)\s]*\)|(?:torch|Python)\s[\d.]+(?: or [\d.]+)?", re.DOTALL | re.MULTILINE
 )
-BLOCK = re.compile(r"\S(?:(?!\n\n|\n- ).)*", re.DOTALL)
-"""A paragraph, a table, an entry of a list."""
+PERCENTAGE = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)? %")
+REST = r"(?:(?!\n\n|\n- ).)*"
+"""Of a paragraph, a table, an entry of a list."""
 PLACE = re.compile(r"([\w-]+)\.([^\[\].]+)(?:\[([^\]]+)\])?(?:\.(\w+))?")
 FORMATS = {"success": ".3g", "slope": ".2f", "share": ".0%", "return": ",.0f"}
 """Of a table's measure; all others have three decimals, as in the report."""
@@ -64,7 +65,9 @@ class Page:
     guarded: tuple[str, ...]
     """Headings of sections that may have no other numbers."""
     exceptions: Mapping[str, str]
-    """Words of a paragraph, a table or an entry of a list whose numbers are from elsewhere, and from where."""
+    """Words with numbers from elsewhere, and from where; with ``…`` to the end of the paragraph, table or entry."""
+    percentages: bool = False
+    """Whether percentages are guarded, too."""
 
 
 # -- what is known -------------------------------------------------------------------------------------------------
@@ -155,7 +158,8 @@ def read_pages(spec: Mapping[str, Any]) -> list[Page]:
     pages = []
     for name, page in spec["pages"].items():
         quotes = tuple(line.strip() for line in page["quotes"].splitlines() if line.strip())
-        pages.append(Page(ROOT / name, quotes, tuple(page.get("guarded", ())), page.get("exceptions", {})))
+        settings = tuple(page.get("guarded", ())), page.get("exceptions", {}), page.get("percentages", False)
+        pages.append(Page(ROOT / name, quotes, *settings))
     return pages
 
 
@@ -213,16 +217,17 @@ def check_page(page: Page, known: Known) -> Iterator[str]:
         spans.append(span)
         yield from (f"{text[s.start : s.end]!r} is {s.value!r} now, in: {quote}" for s in stale)
     for words in page.exceptions:
-        blocks = [block.span() for block in BLOCK.finditer(text) if words in " ".join(block[0].split())]
-        if len(blocks) != 1:
-            yield f"an exception is there {len(blocks)} times, not once: {words}"
-        spans.extend(blocks)
+        pattern = _spaced(words.removesuffix("…")) + (REST if words.endswith("…") else "")
+        found = [match.span() for match in re.finditer(pattern, text, re.DOTALL)]
+        if len(found) != 1:
+            yield f"an exception is there {len(found)} times, not once: {words}"
+        spans.extend(found)
     for heading in page.guarded:
         section = _section(heading, text)
         if section is None:
             yield f"no section {heading!r}"
             continue
-        for number in unquoted(text, spans, section):
+        for number in unquoted(text, spans, section, page.percentages):
             around = " ".join(text[max(0, number.start() - 60) : number.end() + 20].split())
             yield f"{number[0]} comes from nowhere, in: {around}"
 
@@ -237,11 +242,15 @@ def _section(heading: str, text: str) -> tuple[int, int] | None:
     return begins.start(), ends.start() if ends else len(text)
 
 
-def unquoted(text: str, spans: Sequence[tuple[int, int]], section: tuple[int, int]) -> Iterator[re.Match[str]]:
+def unquoted(
+    text: str, spans: Sequence[tuple[int, int]], section: tuple[int, int], percentages: bool
+) -> Iterator[re.Match[str]]:
     """Numbers of a section outside of these spans and of code."""
-    for number in WRITTEN.finditer(_without_code(text), *section):
-        if not any(start <= number.start() < end for start, end in spans):
-            yield number
+    plain = _without_code(text)
+    for pattern in (WRITTEN, PERCENTAGE)[: 1 + percentages]:
+        for number in pattern.finditer(plain, *section):
+            if not any(start <= number.start() < end for start, end in spans):
+                yield number
 
 
 def _without_code(text: str) -> str:

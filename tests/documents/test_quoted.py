@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +56,16 @@ def test_stale_numbers_are_found_and_mended(quoted: Any, tmp_path: Path) -> None
 
 
 def test_numbers_from_nowhere_are_found(quoted: Any, tmp_path: Path) -> None:
-    text = "# Maze\n\n`0.11` of torch 2.13, [0.12](a_0.13.md), 0.5.\n\n```\n0.14\n```\n\n- At 0.15.\n- CDT 0.123, DT 0.16.\n"
+    code = "`0.11` of torch 2.13, [0.12](a_0.13.md), 0.5, 7 %.\n\n```\n0.14\n```"
+    text = f"# Maze\n\n{code}\n\n- At 0.15.\n- CDT 0.123, DT 0.16.\n"
     known = page(quoted, tmp_path / "page.md", text, "CDT {maze.cdt}")
     assert [line.partition(" ")[0] for line in quoted.check_page(known, KNOWN)] == ["0.12", "0.15", "0.16"]
-    excepted = page(quoted, tmp_path / "page.md", text, "CDT {maze.cdt}", exceptions={"At 0.15": "a setting"})
+    excepted = page(quoted, tmp_path / "page.md", text, "CDT {maze.cdt}", exceptions={"At …": "a setting"})
     assert [line.partition(" ")[0] for line in quoted.check_page(excepted, KNOWN)] == ["0.12", "0.16"]
-    assert "0.16 is not looked up" in next(
-        quoted.check_page(page(quoted, known.path, text, "{maze.cdt}, DT 0.16"), KNOWN)
-    )
+    strict = replace(excepted, percentages=True)
+    assert [line.partition(" ")[0] for line in quoted.check_page(strict, KNOWN)] == ["0.12", "0.16", "7"]
+    by_hand = page(quoted, known.path, text, "{maze.cdt}, DT 0.16")
+    assert "0.16 is not looked up" in next(quoted.check_page(by_hand, KNOWN))
 
 
 def test_a_section_ends_with_the_next_of_its_level(quoted: Any, tmp_path: Path) -> None:
