@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 
@@ -43,25 +42,3 @@ def test_readme_shows_the_two_commands() -> None:
     shown = [words for block in blocks("README.md") if block.language == "bash" for words in block.commands()]
     for command in ("quickstart", "test"):
         assert ["make", command] in shown
-
-
-def test_readmes_results_are_those_of_the_report() -> None:
-    """Every number of its table: our average, the paper's and the episode mixture's."""
-    rows = {
-        "held-out x-velocities": ("xvel_match_main", "Categorical DT (himatch), fast"),
-        "synthetic ones, `rehearsed`": ("synthesized_smm", "Categorical DT (himatch), rehearsed"),
-        "shifted ones, `rehearsed`": ("shift_xvel_match", "Categorical DT (himatch), rehearsed"),
-        "velocities that no episode has": ("cheetah_vel_match_main", "Categorical DT, fast"),
-    }
-    with (ROOT / "results" / "report" / "tables.csv").open() as file:
-        cells = {
-            (c["table"], c["row"]): c for c in csv.DictReader(file) if (c["group"], c["measure"]) == ("average", "w1")
-        }
-    text = (ROOT / "README.md").read_text().partition("## Results")[2].partition("\n\nWhat does not hold")[0]
-    printed = re.findall(r"^\| (.*?)(?: \(.*?\))? \| (\S+) \| (\S+) \| (\S+) \|$", text, re.MULTILINE)
-    shown = {label: numbers for label, *numbers in printed if label in rows}
-    assert list(shown) == list(rows)
-    for label, place in rows.items():
-        ours, mixture = cells[place], cells[place[0], "Episode mixture"]
-        found = [float(ours["mean"]), float(ours["paper_mean"]), float(mixture["mean"])]
-        assert [f"{number:.3f}" for number in found] == shown[label], label

@@ -177,12 +177,27 @@ def test_every_claim_is_written_without_each_target(results: list[JobResult], tm
         assert (min(left), max(left)) == pytest.approx((found.low, found.high))
 
 
+def test_every_claim_is_written_in_the_words_of_the_report(results: list[JobResult], tmp_path: Path) -> None:
+    written = write_report(results, tmp_path)
+    rows = list(csv.DictReader((tmp_path / "claims.csv").read_text().splitlines()))
+    assert [(row["claim"], row["verdict"], row["difference"]) for row in rows] == [
+        (found.claim, found.verdict, found.difference) for found in written.findings
+    ]
+    steady = [f.robustness.steady for f in written.findings if f.robustness is not None]
+    known = [str(left) for left in steady if left is not None]
+    assert known == [
+        f"{row['steady_ours']} against {row['steady_other']}: {row['steady_difference']}"
+        for row in rows
+        if row["steady_ours"]
+    ]
+
+
 def test_the_same_results_give_the_same_bytes(results: list[JobResult], tmp_path: Path) -> None:
     some = [result for result in results if result.suite in ("ant-xy", "data")]
     for folder, order in (("a", some), ("b", some[::-1])):
         write_report(order, tmp_path / folder)
     names = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
-    assert len(names) == 14
+    assert len(names) == 15
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 

@@ -1,4 +1,7 @@
-"""Everything as CSV, one number a field: the cells of the tables, and the scores of every target and seed."""
+"""Everything as CSV, one number a field: the cells of the tables, and the scores of every target and seed.
+
+Claims are there, too, in the words of the report: what documents quote.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import astuple, fields
 from itertools import islice, zip_longest
 
 from himatch.divergences import Summary
+from himatch.reproduce.report import text as wording
 from himatch.reproduce.report.findings import Finding
 from himatch.reproduce.report.rows import policy_of
 from himatch.reproduce.report.table import ResultTable
@@ -26,12 +30,21 @@ TARGETS = (
     *("w1", "energy", "return", "length", "w1_exact", "played", "w1_charged", "within_episode", "w1_in_order"),
     *("missed", "success", "target_return", "reference", "outside", "recorded_at"),
 )
+CLAIMS = (
+    *("source", "claim", "table", "verdict", "ours", "ours_score", "other", "other_score", "difference"),
+    *("steady_ours", "steady_other", "steady_difference", "remark"),
+)
 WITHOUT = ("source", "claim", "without", "difference")
 
 
 def cells_csv(tables: Sequence[ResultTable]) -> str:
     """One line for each cell of each table; missing numbers are empty."""
     return _csv(CELLS, (line for table in tables for line in _cells(table)))
+
+
+def claims_csv(findings: Sequence[Finding]) -> str:
+    """One line for each claim; ``steady`` is without the targets that stumble, empty where none does."""
+    return _csv(CLAIMS, map(_claim, findings))
 
 
 def without_csv(findings: Sequence[Finding]) -> str:
@@ -43,6 +56,16 @@ def without_csv(findings: Sequence[Finding]) -> str:
 def targets_csv(results: Sequence[JobResult]) -> str:
     """One line for each target and seed."""
     return _csv(TARGETS, (line for result in results for line in _targets(result)))
+
+
+def _claim(found: Finding) -> tuple[str, ...]:
+    (ours, score), (other, other_score) = found.ours or ("", ""), found.other or ("", "")
+    steady = found.robustness.steady if found.robustness is not None else None
+    without = ("", "", "")
+    if steady is not None:
+        without = f"{steady.ours:.3f}", f"{steady.other:.3f}", wording.difference(steady.less)
+    compared = ours, score, other, other_score, found.difference
+    return (found.source, found.claim, found.table, found.verdict, *compared, *without, found.remark)
 
 
 def _cells(table: ResultTable, known: Collection[str] = ()) -> Iterable[tuple[object, ...]]:

@@ -12,7 +12,7 @@ from himatch.reproduce.report.findings import Finding
 from himatch.reproduce.report.latex import latex
 from himatch.reproduce.report.markdown import markdown
 from himatch.reproduce.report.site import FIRST, pages
-from himatch.reproduce.report.spreadsheet import cells_csv, targets_csv, without_csv
+from himatch.reproduce.report.spreadsheet import cells_csv, claims_csv, targets_csv, without_csv
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult
 
@@ -47,6 +47,7 @@ def write_report(
         "report.md": markdown(contents),
         "tables.tex": latex(contents.tables),
         "tables.csv": cells_csv(contents.tables),
+        "claims.csv": claims_csv(contents.findings),
         "without.csv": without_csv(contents.findings),
         "targets.csv": targets_csv(contents.results),
     }
