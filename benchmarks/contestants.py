@@ -251,8 +251,8 @@ PARTS: dict[str, dict[str, Build]] = {
         "himatch, 4 stacked": partial(our_training, stack=4),
         "himatch, 16 stacked": partial(our_training, stack=16),
         "Hugging Face": their_training,
-        "Hugging Face, one batch for ever": partial(their_training, drawn=False),
-        "Hugging Face, one batch, compiled": partial(their_training, drawn=False, tuned=True),
+        "Hugging Face, batch given": partial(their_training, drawn=False),
+        "Hugging Face, batch given, compiled": partial(their_training, drawn=False, tuned=True),
         "d3rlpy": d3rlpy_training,
         "d3rlpy, compile_graph": partial(d3rlpy_training, compiled=True),
     },
@@ -263,5 +263,5 @@ PARTS: dict[str, dict[str, Build]] = {
         "d3rlpy": d3rlpy_rollouts,
     },
 }
-GPU_ONLY = ("himatch, 16 stacked", "Hugging Face, one batch, compiled", "d3rlpy, compile_graph")
+GPU_ONLY = ("himatch, 16 stacked", "Hugging Face, batch given, compiled", "d3rlpy, compile_graph")
 NEEDS = {"Hugging Face": "transformers", "d3rlpy": "d3rlpy"}

@@ -18,6 +18,7 @@ import os
 import platform
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -64,36 +65,39 @@ class Worker:
         theirs.close()
 
     def ready(self, patience: float) -> bool:
-        """Wait until it is built; says so in a line if it never is."""
+        """Wait until it is built."""
         found = self._answer(patience)
-        if isinstance(found, str):
-            print(f"{self.row.part}, {self.row.name}: left out, {found}", flush=True)
-            return False
-        self.row.how, self.row.precision, self.row.parameters = found
-        return True
+        if found is not None:
+            self.row.how, self.row.precision, self.row.parameters = found
+        return found is not None
 
-    def measure(self, seconds: float) -> None:
+    def measure(self, seconds: float) -> bool:
         """One more rate."""
         self._pipe.send(seconds)
         found = self._answer(None)
-        if isinstance(found, str):
-            raise SystemExit(f"{self.row.part}, {self.row.name}: {found}")
-        self.row.rates.append(found)
+        self.row.rates = [] if found is None else [*self.row.rates, found]
+        return found is not None
 
-    def end(self) -> None:
+    def end(self, patience: float = 2.0) -> None:
         """Its process is over after this."""
         self._pipe.close()
-        self._process.join(5)
+        self._process.join(patience)
         self._process.terminate()
         self._process.join()
 
     def _answer(self, patience: float | None) -> Any:
-        if not self._pipe.poll(patience):
-            return f"not ready after {patience:.0f} s"
-        try:
-            return self._pipe.recv()
-        except EOFError:
-            return "its process ended"
+        """What it sends; if that is no result, a line says so, and it is over."""
+        found: Any = "not ready in time"
+        if self._pipe.poll(patience):
+            try:
+                found = self._pipe.recv()
+            except EOFError:
+                found = "its process ended"
+        if not isinstance(found, str):
+            return found
+        print(f"{self.row.part}, {self.row.name}: left out, {found}", flush=True)
+        self.end(0)
+        return None
 
 
 def serve(part: str, name: str, setting: Setting, pipe: Connection) -> None:
@@ -129,7 +133,8 @@ def workers(rows: list[Row], setting: Setting, patience: float) -> Iterator[list
     try:
         for row in rows:
             started.append(Worker(row, setting))
-        yield [worker for worker in started if worker.ready(patience)]
+        until = time.monotonic() + patience
+        yield [worker for worker in started if worker.ready(max(0.0, until - time.monotonic()))]
     finally:
         for worker in started:
             worker.end()
@@ -171,7 +176,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=200_000, help="size of the dataset")
     parser.add_argument("--length", type=int, default=1000, help="of the rollouts")
     parser.add_argument("--without", nargs="+", default=[], metavar="NAME")
-    parser.add_argument("--patience", type=float, default=120.0, help="seconds to wait for what is being built")
+    parser.add_argument("--patience", type=float, default=120.0, help="seconds until all must be built")
     parser.add_argument("--out", type=Path, help="also write everything as JSON")
     arguments = parser.parse_args()
     device = torch.device(arguments.device)
@@ -182,14 +187,15 @@ def main() -> None:
         setting = Setting(arguments.device, Path(folder), arguments.steps, arguments.length)
         with workers(rows, setting, arguments.patience) as ready:
             for number in range(arguments.rounds):
-                for worker in ready:
-                    worker.measure(arguments.seconds)
+                ready = [worker for worker in ready if worker.measure(arguments.seconds)]
                 print(f"round {number + 1} of {arguments.rounds} done", file=sys.stderr, flush=True)
     for part in PARTS:
         print("\n" + table(part, rows), flush=True)
     if arguments.out is not None:
         run = {"date": f"{date.today()}", "machine": where, "versions": what, "command": " ".join(sys.argv)}
-        arguments.out.write_text(json.dumps({**run, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+        arguments.out.write_text(
+            json.dumps({**run, "rows": [asdict(row) for row in rows if row.rates]}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":
