@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from rollouts import hugging_face, one_environment
 from training import dataset, given_batch, make_update, steps_a_second, their_step
 
 import himatch as hm
+from himatch._runtime.products import wide_products
 from himatch.tasks.notices import quiet_loading
 
 BATCH, CONTEXT, SPEED = 64, 20, 8  # the reward is a column of the observations, the velocity
@@ -78,8 +80,11 @@ def our_training(setting: Setting, stack: int) -> Contestant:
     )
 
 
-def their_training(setting: Setting, drawn: bool = True, tuned: bool = False) -> Contestant:
-    """Hugging Face's model in a loop over batches. ``tuned``: what a user can gain by two lines of PyTorch."""
+def their_training(setting: Setting, drawn: bool = True, tuned: bool = False, wide: bool = False) -> Contestant:
+    """Hugging Face's model in a plain loop over batches.
+
+    ``tuned``: what a user can gain by two lines of PyTorch; ``wide``: with the products that ours have on a CPU.
+    """
     model, device = their_model(setting.on).train(), setting.on
     forward = None
     if tuned:
@@ -94,7 +99,10 @@ def their_training(setting: Setting, drawn: bool = True, tuned: bool = False) ->
         else:
             step(*kept)
 
-    measure = partial(steps_a_second, once, device)
+    def measure(seconds: float) -> float:
+        with wide_products() if wide else nullcontext():
+            return steps_a_second(once, device, seconds)
+
     measure(0)
     if tuned:
         return Contestant(measure, "torch.compile, CUDA graphs", "bfloat16 by autocast", size(model))
@@ -251,6 +259,7 @@ PARTS: dict[str, dict[str, Build]] = {
         "himatch, 4 stacked": partial(our_training, stack=4),
         "himatch, 16 stacked": partial(our_training, stack=16),
         "Hugging Face": their_training,
+        "Hugging Face, our products": partial(their_training, wide=True),
         "Hugging Face, batch given": partial(their_training, drawn=False),
         "Hugging Face, batch given, compiled": partial(their_training, drawn=False, tuned=True),
         "d3rlpy": d3rlpy_training,
@@ -263,5 +272,10 @@ PARTS: dict[str, dict[str, Build]] = {
         "d3rlpy": d3rlpy_rollouts,
     },
 }
-GPU_ONLY = ("himatch, 16 stacked", "Hugging Face, batch given, compiled", "d3rlpy, compile_graph")
+ONLY = {
+    "himatch, 16 stacked": "cuda",
+    "Hugging Face, our products": "cpu",
+    "Hugging Face, batch given, compiled": "cuda",
+    "d3rlpy, compile_graph": "cuda",
+}
 NEEDS = {"Hugging Face": "transformers", "d3rlpy": "d3rlpy"}

@@ -31,7 +31,7 @@ from statistics import median
 from typing import Any
 
 import torch
-from contestants import EVALUATION, GPU_ONLY, NEEDS, PARTS, TRAINING, Setting
+from contestants import EVALUATION, NEEDS, ONLY, PARTS, TRAINING, Setting
 from harness import machine
 
 TITLES = {
@@ -122,7 +122,7 @@ def wanted(device: torch.device, without: list[str]) -> Iterator[Row]:
         print(f"{name}: left out, {NEEDS[name]} is not installed", flush=True)
     for part, builds in PARTS.items():
         for name in builds:
-            if not name.startswith((*missing, *without)) and (device.type == "cuda" or name not in GPU_ONLY):
+            if not name.startswith((*missing, *without)) and ONLY.get(name, device.type) == device.type:
                 yield Row(part, name)
 
 
