@@ -1,14 +1,16 @@
-"""The harness of several of these scripts: the machine, the rate of a training, policies of a size."""
+"""The harness of several of these scripts: the machine, the rate of a training, policies of a size, others' batches."""
 
 from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 import himatch as hm
 from himatch.training import configure
@@ -69,3 +71,15 @@ def their_model(device: torch.device) -> Any:
             eos_token_id=None,
         )
     return DecisionTransformerModel(config).to(device)
+
+
+def their_batch(
+    episodes: Sequence[tuple[NDArray[Any], ...]], batch: int, context: int, rng: np.random.Generator
+) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Windows as training loops of theirs draw them, with NumPy: of every array of an episode, and their times."""
+    lengths = np.array([len(arrays[0]) for arrays in episodes])
+    chosen = rng.choice(len(episodes), batch, p=lengths / lengths.sum())
+    rows = rng.integers(lengths[chosen] - context + 1)[:, None] + np.arange(context)
+    columns = range(len(episodes[0]))
+    windows = [np.stack([episodes[e][i][r] for e, r in zip(chosen, rows, strict=True)]) for i in columns]
+    return [torch.tensor(window, dtype=torch.float32) for window in windows], torch.from_numpy(rows)

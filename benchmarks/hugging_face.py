@@ -17,6 +17,7 @@ import gymnasium
 import numpy as np
 import torch
 import transformers
+from harness import their_batch
 
 import himatch as hm
 from himatch.simulation import EVALUATION_SEED
@@ -38,23 +39,17 @@ def trained(data: hm.TrajectoryDataset, steps: int) -> transformers.DecisionTran
         for e in data
         if len(e) >= CONTEXT
     ]
-    lengths = np.array([len(actions) for _, actions, _ in episodes])
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for step in range(steps):
-        chosen = rng.choice(len(episodes), 64, p=lengths / lengths.sum())
-        rows = rng.integers(lengths[chosen] - CONTEXT + 1)[:, None] + np.arange(CONTEXT)
-        states, actions, to_go = (
-            torch.tensor(np.stack([episodes[e][i][r] for e, r in zip(chosen, rows, strict=True)]), dtype=torch.float32)
-            for i in range(3)
-        )
+        (states, actions, to_go), times = their_batch(episodes, 64, CONTEXT, rng)
         found = model(
             states=states,
             actions=actions,
             rewards=to_go,
             returns_to_go=to_go,
-            timesteps=torch.from_numpy(rows),
-            attention_mask=torch.ones(rows.shape),
+            timesteps=times,
+            attention_mask=torch.ones(times.shape),
         ).action_preds
         loss = (found - actions).square().mean()
         optimizer.zero_grad()

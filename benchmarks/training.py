@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from harness import ACTION, OBSERVATION, machine, rate, their_model
+from torch import Tensor
 
 import himatch as hm
 from himatch.data import named_split
@@ -54,24 +57,19 @@ def make_update(
     return Update(agent, sampler, plan.stages[-1], plan.config, device, compiled=compiled)
 
 
-def hugging_face(batch: int, context: int, device: torch.device, seconds: float) -> float:
-    """The reference implementation in a plain training loop, batch already on the device."""
-    model = their_model(device).train()
+def their_step(model: Any, forward: Callable[..., Any] | None = None) -> Callable[..., None]:
+    """A gradient step of Hugging Face's model, as a plain training loop has it; ``forward`` may be it, compiled."""
+    forward = forward or model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=1e-4)
-    states = torch.randn(batch, context, OBSERVATION, device=device)
-    actions = torch.rand(batch, context, ACTION, device=device) * 2 - 1
-    returns = torch.rand(batch, context, 1, device=device)
-    times = torch.arange(context, device=device).expand(batch, -1)
-    mask = torch.ones(batch, context, device=device)
 
-    def step() -> None:
-        output = model(
+    def step(states: Tensor, actions: Tensor, returns: Tensor, times: Tensor) -> None:
+        output = forward(
             states=states,
             actions=actions,
             rewards=returns,
             returns_to_go=returns,
             timesteps=times,
-            attention_mask=mask,
+            attention_mask=torch.ones(times.shape, device=times.device),
             return_dict=False,
         )
         loss = (output[1] - actions).square().mean()
@@ -80,16 +78,28 @@ def hugging_face(batch: int, context: int, device: torch.device, seconds: float)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         optimizer.step()
 
+    return step
+
+
+def given_batch(batch: int, context: int, device: torch.device) -> tuple[Tensor, ...]:
+    """States, actions, returns and times of one batch that is on the device already."""
+    states = torch.randn(batch, context, OBSERVATION, device=device)
+    actions = torch.rand(batch, context, ACTION, device=device) * 2 - 1
+    returns = torch.rand(batch, context, 1, device=device)
+    return states, actions, returns, torch.arange(context, device=device).expand(batch, -1)
+
+
+def steps_a_second(step: Callable[[], None], device: torch.device, seconds: float) -> float:
+    """How often a step can be made, after three of them."""
+    wait = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
     for _ in range(3):
         step()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+    wait()
     start, done = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
         step()
         done += 1
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+    wait()
     return done / (time.perf_counter() - start)
 
 
@@ -143,7 +153,8 @@ def main() -> None:
                     profile(update)
                 del update
     if arguments.reference:
-        speed = hugging_face(64, 20, device, arguments.seconds)
+        step, batch = their_step(their_model(device).train()), given_batch(64, 20, device)
+        speed = steps_a_second(lambda: step(*batch), device, arguments.seconds)
         print(f"Hugging Face DecisionTransformerModel, paper size: {speed:,.1f} steps/s")
 
 
