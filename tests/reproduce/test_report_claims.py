@@ -315,15 +315,17 @@ def test_returns_are_ordered_by_their_distance_to_the_held_out_ones() -> None:
 
 def test_costs_count_a_model_once() -> None:
     shared = [made(suite, "hopper", "Categorical DT", [0.1, 0.1]) for suite in ("xvel", "synthetic")]
-    costs = costs_of([*shared, made("xvel", "hopper", "DT", [0.1, 0.1])])
-    assert [(cost.name, cost.results, cost.models, cost.training, cost.rollouts) for cost in costs.suites] == [
+    results = [*shared, made("xvel", "hopper", "DT", [0.1, 0.1])]
+    costs = costs_of(results, build_tables(results))
+    spent = [(cost.name, cost.results, cost.models, cost.spent.training, cost.spent.rollouts) for cost in costs.suites]
+    assert spent == [
         ("xvel", 2, 2, 123.0, 5.0),
         ("synthetic", 1, 1, 61.5, 2.5),
         ("all", 3, 2, 123.0, 7.5),
     ]
     assert (costs.machines, costs.dates) == (("a machine",), ("2026-01-31",))
     assert costs.versions == ("himatch 0.1", "torch 2.11")
-    assert costs_of([]).facts == []
+    assert costs_of([], []).facts == []
 
 
 def test_durations() -> None:

@@ -27,14 +27,15 @@ class Report:
     def run(self) -> None:
         """Read, arrange and write."""
         from himatch.errors import DataError
-        from himatch.reproduce.report import read_failures, write_report
+        from himatch.reproduce.report import read_failures, read_forecast, write_report
         from himatch.reproduce.results import read_results
 
         if not self.folders:
             raise DataError("name at least one folder that himatch benchmark wrote")
         results = read_results(self.folders)
         failures = read_failures(self.folders)
-        written = write_report(results, self.out or Path(self.folders[0]) / "report", failures)
+        folder, forecast = self.out or Path(self.folders[0]) / "report", read_forecast(self.folders)
+        written = write_report(results, folder, failures, forecast=forecast)
         missing = sum(row.is_missing for table in written.tables for row in table.methods)
         gaps = f", {missing} rows without results" if missing else ""
         gaps += f", {len(failures)} failed" if failures else ""

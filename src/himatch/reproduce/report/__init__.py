@@ -3,6 +3,7 @@
 from himatch.reproduce.paper import PaperFigure, PaperTable, paper_tables
 from himatch.reproduce.report.claims import CLAIMS, judge_claims
 from himatch.reproduce.report.findings import Finding
+from himatch.reproduce.report.forecast import Forecast, read_forecast
 from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
 from himatch.reproduce.report.tables import build_tables
 from himatch.reproduce.report.verdicts import Claim
@@ -13,6 +14,7 @@ __all__ = [
     "Cell",
     "Claim",
     "Finding",
+    "Forecast",
     "PaperFigure",
     "PaperTable",
     "ResultRow",
@@ -22,5 +24,6 @@ __all__ = [
     "judge_claims",
     "paper_tables",
     "read_failures",
+    "read_forecast",
     "write_report",
 ]

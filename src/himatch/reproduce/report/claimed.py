@@ -115,4 +115,5 @@ def unlike(ours: Found, other: Found) -> str:
 def _settings(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Of training, without what a policy is and what became of it."""
     facts = provenance.get("training") or {}
-    return {name: facts[name] for name in facts if name not in ("head", "seconds", "temperature", "tried", "chosen_by")}
+    became = "head", "seconds", "cpu_seconds", "temperature", "tried", "chosen_by"
+    return {name: facts[name] for name in facts if name not in became}

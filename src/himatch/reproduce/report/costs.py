@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any
 
 from himatch.reproduce.report.captions import DataUsed, data_used
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult
 
 SHARED = (
     "Seconds are what each job took while other jobs may have shared its machine: their sums are no wall-clock time. "
     "All seeds of a model are trained at once, in one stack. A model that serves several suites is counted in each of "
-    "them, and once in the total."
+    "them, and once in the total; so is a search for programs, but where suites share "
+    "a part of it. CPU is what all cores did together, as far as results say it (since 2026-11-20), without compilers."
 )
 
-HEADS = ("Suite", "Results", "Models", "Training", "Rollouts")
+HEADS = ("Suite", "Results", "Models", "Training", "Rehearsal", "Rollouts", "CPU")
+ROW_HEADS = ("Row", "Training", "Rehearsal", "Rollouts", "CPU", "Machine")
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Where the time went: by the clock of the machine named, and of all its cores as far as that was counted."""
+
+    training: float = 0.0
+    rehearsal: float = 0.0
+    rollouts: float = 0.0
+    cpu: float | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Four durations; nothing where none was spent, or counted."""
+        return tuple(duration(found) if (found := getattr(self, one.name)) else "" for one in fields(self))
 
 
 @dataclass(frozen=True)
@@ -26,13 +45,28 @@ class Cost:
     name: str
     results: int
     models: int
-    training: float
-    rollouts: float
+    spent: Seconds
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Under :data:`HEADS`."""
-        return self.name, str(self.results), str(self.models), duration(self.training), duration(self.rollouts)
+        return self.name, str(self.results), str(self.models), *self.spent.texts
+
+
+@dataclass(frozen=True)
+class RowCost:
+    """Of a row of a table, all its tasks together."""
+
+    table: str
+    title: str
+    row: str
+    spent: Seconds
+    machine: str
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Under :data:`ROW_HEADS`."""
+        return self.row, *self.spent.texts, self.machine
 
 
 @dataclass(frozen=True)
@@ -46,6 +80,7 @@ class Costs:
     data: tuple[DataUsed, ...]
     suites: tuple[Cost, ...]
     """The last is the total."""
+    rows: tuple[RowCost, ...]
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -59,18 +94,19 @@ class Costs:
         return [(name, text) for name, text in known if text]
 
 
-def costs_of(results: Sequence[JobResult]) -> Costs:
+def costs_of(results: Sequence[JobResult], tables: Sequence[ResultTable]) -> Costs:
     """Everything that the results say of themselves, each once."""
     dates = sorted(_said(results, "date"))
     suites = [
         _cost(suite, [r for r in results if r.suite == suite]) for suite in dict.fromkeys(r.suite for r in results)
     ]
     return Costs(
-        machines=tuple(sorted(_said(results, "device"))),
+        machines=tuple(sorted(filter(None, {_machine(result) for result in results}))),
         dates=tuple(dict.fromkeys((*dates[:1], *dates[-1:]))),
         versions=tuple(_versions(results)),
         data=tuple(data_used(results)),
         suites=(*suites, _cost("all", results)),
+        rows=tuple(_row_costs(tables)),
     )
 
 
@@ -96,10 +132,35 @@ def _versions(results: Iterable[JobResult]) -> list[str]:
 
 
 def _cost(name: str, results: Sequence[JobResult]) -> Cost:
+    models = len({_model(result) for result in results if _training(result)})
+    return Cost(name, len(results), models, _spent(results))
+
+
+def _row_costs(tables: Sequence[ResultTable]) -> Iterable[RowCost]:
+    for table in tables:
+        for row in table.methods:
+            jobs = list(row.jobs.values())
+            machines = sorted(filter(None, {_machine(job) for job in jobs}))
+            if jobs:
+                yield RowCost(table.label, table.layout.title, row.name, _spent(jobs), " and ".join(machines))
+
+
+def _spent(results: Sequence[JobResult]) -> Seconds:
+    """Models and searches that several results share are counted once."""
     models = {_model(result): _training(result) for result in results if _training(result)}
-    training = sum(float(entry.get("seconds") or 0.0) for entry in models.values())
-    rollouts = sum(float(result.provenance.get("rollout_seconds") or 0.0) for result in results)
-    return Cost(name, len(results), len(models), training, rollouts)
+    searches = {json.dumps(found, sort_keys=True): found for r in results if (found := r.provenance.get("rehearsal"))}
+    said = [r.provenance for r in results]
+    rollouts = [{"seconds": p.get("rollout_seconds"), "cpu_seconds": p.get("rollout_cpu_seconds")} for p in said]
+    parts = [*models.values()], [*searches.values()], rollouts
+    training, rehearsal, played = (sum(float(part.get("seconds") or 0.0) for part in some) for some in parts)
+    cpu = [part.get("cpu_seconds") for part in chain(*parts) if part.get("seconds")]
+    return Seconds(training, rehearsal, played, None if None in cpu else sum(map(float, cpu)))
+
+
+def _machine(result: JobResult) -> str:
+    """What computed it; of a GPU with the cores beside it."""
+    device, cores = result.provenance.get("device") or "", result.provenance.get("cores")
+    return f"{device}, {cores} cores" if device and cores and "core" not in device else str(device)
 
 
 def _training(result: JobResult) -> dict[str, Any]:

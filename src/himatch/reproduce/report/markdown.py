@@ -10,7 +10,6 @@ from himatch.reproduce.report.costs import HEADS, SHARED, Costs
 from himatch.reproduce.report.figures import Picture
 from himatch.reproduce.report.findings import Finding, Side, by_source, headline, robust_rows
 from himatch.reproduce.report.orderings import READING as READING_ORDERINGS
-from himatch.reproduce.report.orderings import Orderings
 from himatch.reproduce.report.robustness import HEADS as ROBUSTNESS_HEADS
 from himatch.reproduce.report.robustness import READING as READING_ROBUSTNESS
 from himatch.reproduce.report.table import ResultTable
@@ -29,7 +28,7 @@ READING = (
 
 def markdown(contents: Contents) -> str:
     """The whole report; pictures lie in ``figures/`` beside it."""
-    parts = [f"# {contents.title}", *_claims(contents.findings, contents.orderings), "## Tables", READING]
+    parts = [f"# {contents.title}", *_claims(contents), "## Tables", READING]
     for table in contents.tables:
         source = "Table `{}` {}.".format(*table.source)
         parts += [f"## {table.layout.title}", f"{source} {table.caption}", _table(table)]
@@ -46,15 +45,26 @@ def markdown(contents: Contents) -> str:
     return "\n\n".join((*parts, *_costs(contents.costs))) + "\n"
 
 
-def _claims(findings: Sequence[Finding], orderings: Sequence[Orderings]) -> list[str]:
-    parts = ["## What holds", f"**{headline(findings)}** {READING_CLAIMS}"]
+def _claims(contents: Contents) -> list[str]:
+    findings, orderings = contents.findings, contents.orderings
+    parts = ["## What holds", " ".join(filter(None, (f"**{headline(findings)}**", READING_CLAIMS, contents.forecast)))]
+    if contents.aims:
+        aimed = [
+            (c.title, c.name, f"{c.aim.aim:.3g}", f"{c.aim.expected:.3g}", c.score, c.verdict) for c in contents.aims
+        ]
+        parts += ["### What was aimed at", _grid(("Suite", "Row", "Aim", "Expected", "W₁", ""), aimed)]
     for name, claims in by_source(findings):
-        rows = [(f.claim, _side(f.ours), _side(f.other), f.difference, str(f)) for f in claims]
+        rows = [(f.claim, _side(f.ours), _side(f.other), f.difference, f"{f}{_expected(f, contents)}") for f in claims]
         parts += [f"### {name}", _grid(("Claim", "Ours", "Against", "Difference", "Verdict"), rows)]
     if left_out := robust_rows(findings):
         parts += ["### Without one target", READING_ROBUSTNESS, _grid(ROBUSTNESS_HEADS, left_out)]
     lines = [(o.table.layout.title, display_name(o.table.layout.proposed), f"{o}{o.only}") for o in orderings]
     return [*parts, "### The paper's orderings", READING_ORDERINGS, _grid(("Table", "Proposed", "Hold"), lines)]
+
+
+def _expected(found: Finding, contents: Contents) -> str:
+    answer = contents.expected.get(found.claim)
+    return f"; expected: {answer.verdict}" if answer is not None and answer.verdict != found.verdict else ""
 
 
 def _side(side: Side | None) -> str:

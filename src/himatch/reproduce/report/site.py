@@ -14,7 +14,7 @@ from himatch.reproduce.report.best import READING as READING_BEST
 from himatch.reproduce.report.captions import data_used, effort
 from himatch.reproduce.report.claims import READING as READING_CLAIMS
 from himatch.reproduce.report.contents import Contents
-from himatch.reproduce.report.costs import HEADS, SHARED, duration
+from himatch.reproduce.report.costs import HEADS, ROW_HEADS, SHARED, duration
 from himatch.reproduce.report.differences import Verdict
 from himatch.reproduce.report.figures.selection import shown_methods
 from himatch.reproduce.report.findings import Finding, by_source, robust_rows
@@ -93,7 +93,7 @@ def _first(contents: Contents) -> Page:
     counted = [(name, _counts(claims), len(claims)) for name, claims in by_source(contents.findings)]
     ran = [f for f in contents.findings if f.verdict not in ("not run", "information")]
     said = [(verdict, *VERDICTS[verdict], [f for f in ran if f.verdict == verdict]) for verdict in VERDICTS]
-    total = contents.costs.suites[-1]
+    total = contents.costs.suites[-1].spent
     facts = {
         "counted": counted,
         "said": [row for row in said if row[-1]],
@@ -115,6 +115,7 @@ def _claims(contents: Contents) -> Page:
     facts = {
         "sources": [(name, claims) for name, claims in by_source(contents.findings) if claims],
         "verdicts": VERDICTS,
+        "expected": contents.expected,
         "reading": READING_CLAIMS,
         "left_out": (READING_ROBUSTNESS, ROBUSTNESS_HEADS, robust_rows(contents.findings)),
         "orderings": [(found, display_name(found.table.layout.proposed)) for found in contents.orderings],
@@ -189,7 +190,9 @@ def _datasets(contents: Contents) -> list[Page]:
 
 def _effort(contents: Contents) -> Page:
     jobs = [(display_name(result.method), _where(result), _said(result)) for result in contents.results]
-    return Page(EFFORT, "Effort and provenance", "effort.html", {"heads": HEADS, "shared": SHARED, "jobs": jobs})
+    rows = [(title, list(some)) for title, some in groupby(contents.costs.rows, key=lambda cost: cost.title)]
+    facts = {"heads": HEADS, "row_heads": ROW_HEADS, "rows": rows, "shared": SHARED, "jobs": jobs}
+    return Page(EFFORT, "Effort and provenance", "effort.html", facts)
 
 
 def _where(result: JobResult) -> str:

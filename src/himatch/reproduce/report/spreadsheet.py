@@ -13,6 +13,7 @@ from itertools import islice, zip_longest
 
 from himatch.divergences import Summary
 from himatch.reproduce.report import text as wording
+from himatch.reproduce.report.costs import RowCost
 from himatch.reproduce.report.findings import Finding
 from himatch.reproduce.report.rows import policy_of
 from himatch.reproduce.report.table import ResultTable
@@ -35,6 +36,7 @@ CLAIMS = (
     *("steady_ours", "steady_other", "steady_difference", "remark"),
 )
 WITHOUT = ("source", "claim", "without", "difference")
+COSTS = ("table", "row", "training_seconds", "rehearsal_seconds", "rollout_seconds", "cpu_seconds", "machine")
 
 
 def cells_csv(tables: Sequence[ResultTable]) -> str:
@@ -51,6 +53,11 @@ def without_csv(findings: Sequence[Finding]) -> str:
     """One line for each claim and target: the difference without it."""
     known = [(found, found.robustness) for found in findings if found.robustness is not None]
     return _csv(WITHOUT, ((f.source, f.claim, target, left) for f, r in known for target, left in r.each.items()))
+
+
+def costs_csv(rows: Sequence[RowCost]) -> str:
+    """One line for each row of each table: seconds by the clock, and those of all cores where they were counted."""
+    return _csv(COSTS, ((cost.table, cost.row, *astuple(cost.spent), cost.machine) for cost in rows))
 
 
 def targets_csv(results: Sequence[JobResult]) -> str:

@@ -9,10 +9,11 @@ from pathlib import Path
 from himatch._runtime.files import new_file
 from himatch.reproduce.report.contents import gather
 from himatch.reproduce.report.findings import Finding
+from himatch.reproduce.report.forecast import Forecast
 from himatch.reproduce.report.latex import latex
 from himatch.reproduce.report.markdown import markdown
 from himatch.reproduce.report.site import FIRST, pages
-from himatch.reproduce.report.spreadsheet import cells_csv, claims_csv, targets_csv, without_csv
+from himatch.reproduce.report.spreadsheet import cells_csv, claims_csv, costs_csv, targets_csv, without_csv
 from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.results import JobResult
 
@@ -35,13 +36,18 @@ class Written:
 
 
 def write_report(
-    results: Sequence[JobResult], folder: str | Path, failures: Mapping[str, str] | None = None, *, title: str = TITLE
+    results: Sequence[JobResult],
+    folder: str | Path,
+    failures: Mapping[str, str] | None = None,
+    *,
+    title: str = TITLE,
+    forecast: Forecast | None = None,
 ) -> Written:
     """Write ``report.html``, the pages beside it, ``report.md``, ``tables.tex``, CSV files and ``figures/*.png``.
 
-    ``failures`` are jobs that left no result, with the reason in one line.
+    ``failures`` are jobs that left no result, with the reason in one line; ``forecast`` is what was expected.
     """
-    folder, contents = Path(folder), gather(results, failures or {}, title)
+    folder, contents = Path(folder), gather(results, failures or {}, title, forecast)
     texts = {
         **pages(contents),
         "report.md": markdown(contents),
@@ -50,6 +56,7 @@ def write_report(
         "claims.csv": claims_csv(contents.findings),
         "without.csv": without_csv(contents.findings),
         "targets.csv": targets_csv(contents.results),
+        "costs.csv": costs_csv(contents.costs.rows),
     }
     files = [_write(folder / name, text.encode()) for name, text in texts.items()]
     files += [_write(folder / "figures" / f"{p.name}.png", p.png) for p in contents.every_picture]
