@@ -8,9 +8,9 @@ interval, and how wide that is; how near the programs come to their targets does
 Targets are those of the suite `unseen` (`--each` of every kind). What is done is kept, and the same command goes on.
 `planned` is promised by logged episodes alone, without a simulator, and then played in one.
 
-    python benchmarks/promises.py --results results/rehearsed/scores
+    python benchmarks/promises.py --results results/*/scores
 
-says the same of what a benchmark with rehearsed conditioning has promised and found.
+says the same of what benchmarks with rehearsed conditioning have promised and found.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def measure(
     show(name, rows)
 
 
-def show_results(folder: Path) -> None:
-    """Promises of a benchmark, suite by suite: of several seeds, pooled each by itself."""
+def show_results(folders: Sequence[Path]) -> None:
+    """Promises of benchmarks, suite by suite: of several seeds, pooled each by itself."""
     rows: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted(folder.glob("*-rehearsed*.json")):
+    for path in sorted(path for folder in folders for path in folder.glob("*-rehearsed*.json")):
         result = json.loads(path.read_text())
         promised = result["provenance"]["rehearsal"]["targets"]
         for target, before in zip(result["targets"], promised, strict=True):
@@ -109,7 +109,7 @@ def show(name: str, rows: list[dict[str, Any]]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*")
-    parser.add_argument("--results", type=Path)
+    parser.add_argument("--results", type=Path, nargs="+")
     parser.add_argument("--each", type=int, default=50)
     parser.add_argument("--seed", type=int, default=101, help="of the targets; the suite `unseen` reports on 100")
     parser.add_argument("--episodes", type=int, default=20)

@@ -28,12 +28,12 @@ def plans(path: Path) -> Rows:
 
 
 def promises(path: Path) -> Rows:
-    """Of ``promises.py``: of a file, or suite by suite of a benchmark's results, ``all`` of them under this name."""
+    """Of ``promises.py``: of a file, or suite by suite of benchmarks' results, ``all`` of them under this name."""
     if path.is_file():
         rows = json.loads(path.read_text())["targets"]
         return {"": _kept([(row["promised"], row["achieved"]["w1"]) for row in rows])}
     by_suite: dict[str, list[tuple[Mapping[str, Any], float]]] = {}
-    for file in sorted(path.glob("*-rehearsed*.json")):
+    for file in sorted(path.parents[2].glob(str(path.relative_to(path.parents[2])))):
         result = json.loads(file.read_text())
         promised = result["provenance"]["rehearsal"]["targets"]
         pairs = [(said, fmean(t["exact"])) for t, said in zip(result["targets"], promised, strict=True)]

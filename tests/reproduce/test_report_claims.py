@@ -328,6 +328,22 @@ def test_costs_count_a_model_once() -> None:
     assert costs_of([], []).facts == []
 
 
+def test_costs_of_rows_count_cores_where_they_were_counted() -> None:
+    counted = made("xvel", "hopper", "Categorical DT", [0.1, 0.1])
+    counted.provenance["training"] |= {"cpu_seconds": 100.0}
+    counted.provenance.update({"rollout_cpu_seconds": 20.0, "cores": 16, "device": "a GPU"})
+    searched = replace(counted, conditioning="rehearsed")
+    search = {"rehearsal": {"seconds": 30.0, "cpu_seconds": 300.0, "targets": []}}
+    searched = replace(searched, provenance={**counted.provenance, **search})
+    results = [counted, searched, made("xvel", "hopper", "DT", [0.1, 0.1])]
+    rows = {cost.row: cost for cost in costs_of(results, build_tables(results)).rows}
+    assert {name: (*cost.spent.texts, cost.machine) for name, cost in rows.items()} == {
+        "Categorical DT": ("62 s", "", "2 s", "2 min", "a GPU, 16 cores"),
+        "Categorical DT, rehearsed": ("62 s", "30 s", "2 s", "7 min", "a GPU, 16 cores"),
+        "DT": ("62 s", "", "2 s", "", "a machine"),
+    }
+
+
 def test_durations() -> None:
     texts = [duration(seconds) for seconds in (0, 48.4, 125, 3600, 7380)]
     assert texts == ["0 s", "48 s", "2 min", "60 min", "2 h 03 min"]

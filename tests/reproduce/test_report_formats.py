@@ -197,7 +197,7 @@ def test_the_same_results_give_the_same_bytes(results: list[JobResult], tmp_path
     for folder, order in (("a", some), ("b", some[::-1])):
         write_report(order, tmp_path / folder)
     names = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
-    assert len(names) == 15
+    assert len(names) == 16
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 

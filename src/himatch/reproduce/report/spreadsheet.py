@@ -57,7 +57,10 @@ def without_csv(findings: Sequence[Finding]) -> str:
 
 def costs_csv(rows: Sequence[RowCost]) -> str:
     """One line for each row of each table: seconds by the clock, and those of all cores where they were counted."""
-    return _csv(COSTS, ((cost.table, cost.row, *astuple(cost.spent), cost.machine) for cost in rows))
+    seconds = ([None if part is None else round(part, 1) for part in astuple(cost.spent)] for cost in rows)
+    return _csv(
+        COSTS, ((cost.table, cost.row, *spent, cost.machine) for cost, spent in zip(rows, seconds, strict=True))
+    )
 
 
 def targets_csv(results: Sequence[JobResult]) -> str:
