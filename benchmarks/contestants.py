@@ -259,9 +259,9 @@ PARTS: dict[str, dict[str, Build]] = {
         "himatch, 4 stacked": partial(our_training, stack=4),
         "himatch, 16 stacked": partial(our_training, stack=16),
         "Hugging Face": their_training,
-        "Hugging Face, our products": partial(their_training, wide=True),
-        "Hugging Face, batch given": partial(their_training, drawn=False),
-        "Hugging Face, batch given, compiled": partial(their_training, drawn=False, tuned=True),
+        "Hugging Face, himatch's products": partial(their_training, wide=True),
+        "Hugging Face, one batch given": partial(their_training, drawn=False),
+        "Hugging Face, one batch given, compiled": partial(their_training, drawn=False, tuned=True),
         "d3rlpy": d3rlpy_training,
         "d3rlpy, compile_graph": partial(d3rlpy_training, compiled=True),
     },
@@ -274,8 +274,8 @@ PARTS: dict[str, dict[str, Build]] = {
 }
 ONLY = {
     "himatch, 16 stacked": "cuda",
-    "Hugging Face, our products": "cpu",
-    "Hugging Face, batch given, compiled": "cuda",
+    "Hugging Face, himatch's products": "cpu",
+    "Hugging Face, one batch given, compiled": "cuda",
     "d3rlpy, compile_graph": "cuda",
 }
 NEEDS = {"Hugging Face": "transformers", "d3rlpy": "d3rlpy"}
