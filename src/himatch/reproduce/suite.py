@@ -6,8 +6,9 @@ takes jobs from it (:mod:`himatch.reproduce.jobs`), the report the arrangement o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from himatch.methods import METHODS
@@ -118,6 +119,8 @@ class TableLayout:
     """Rows of others' that stand below ours."""
     remark: str = ""
     """What the names of our rows say besides, where published rows are of other data."""
+    data: str = ""
+    """Whose data it is about, where that is not himatch's and a table of himatch's stands beside it."""
 
     @property
     def is_papers(self) -> bool:
@@ -143,6 +146,12 @@ class TableLayout:
     def paper_label(self) -> str:
         """What the paper calls its table."""
         return self.papers or self.label
+
+    def on(self, data: str, tasks: Iterable[str]) -> TableLayout:
+        """The same table of somebody else's data, which are of these tasks."""
+        label = f"{self.label}-{re.sub('[^a-z0-9]+', '-', data.lower()).strip('-')}"
+        own = tuple(dict.fromkeys(tasks))
+        return replace(self, label=label, title=f"{self.title}, {data}", papers=self.paper_label, data=data, tasks=own)
 
     def row_name(self, method: Specification) -> str:
         """What the table calls a method: the paper's name for rows that the paper has."""

@@ -56,6 +56,20 @@ def data_used(results: Iterable[JobResult]) -> list[DataUsed]:
     return list(dict.fromkeys([*trained_on, *targets_from]))
 
 
+def by_data(results: Sequence[JobResult]) -> tuple[list[JobResult], dict[str, list[JobResult]]]:
+    """Those of a suite that belong in one table, and others by the name of data that somebody brought.
+
+    These stand apart only beside results on data that himatch made; alone they are what the table is about.
+    """
+    own: list[JobResult] = []
+    apart: dict[str, list[JobResult]] = {}
+    for result in results:
+        data = _data(result.provenance.get("data") or {})
+        place = apart.setdefault(data.name.removesuffix(".hdf5"), []) if data.origin in (D4RL, BROUGHT) else own
+        place.append(result)
+    return (own, apart) if own else (list(results), {})
+
+
 def data_hash(result: JobResult) -> str:
     """Which data a result stands on."""
     return data_used([result])[0].digest

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from himatch.reproduce.report.claimed import budget_of
 from himatch.reproduce.report.findings import Finding, Judged
-from himatch.reproduce.report.own_claims import OWN
+from himatch.reproduce.report.own_claims import OWN, elsewhere
 from himatch.reproduce.report.paper_claims import NOT_JUDGED, PAPERS
 from himatch.reproduce.report.table import ResultTable
 
@@ -36,4 +36,4 @@ CLAIMS: tuple[Judged, ...] = (*PAPERS, *OWN)
 def judge_claims(tables: Sequence[ResultTable]) -> list[Finding]:
     """Every claim with its verdict."""
     by_label, budget = {table.label: table for table in tables}, budget_of(tables)
-    return [replace(claim.judge(by_label, budget), table=claim.table) for claim in CLAIMS]
+    return [replace(claim.judge(by_label, budget), table=claim.table) for claim in (*CLAIMS, *elsewhere(tables))]

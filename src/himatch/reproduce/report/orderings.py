@@ -71,7 +71,11 @@ class Orderings:
 def judge_orderings(tables: Sequence[ResultTable]) -> list[Orderings]:
     """Each table's of the paper, with the budget that claims are about."""
     budget = budget_of(tables)
-    return [Orderings(table, tuple(_pairs(table, budget))) for table in tables if table.layout.is_papers]
+    return [
+        Orderings(table, tuple(_pairs(table, budget_of([table]) if table.layout.data else budget)))
+        for table in tables
+        if table.layout.is_papers
+    ]
 
 
 def _pairs(table: ResultTable, budget: str) -> list[Ordering]:

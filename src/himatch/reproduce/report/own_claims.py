@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from himatch.reproduce.budgets import EARLIER_STEPS
 from himatch.reproduce.ogbench import PUBLISHED, TASKS
-from himatch.reproduce.report.claimed import ClaimedRow
+from himatch.reproduce.report.claimed import ClaimedRow, budget_of
 from himatch.reproduce.report.claimed_methods import BC, CDT, DT, META_BC
 from himatch.reproduce.report.findings import Judged
 from himatch.reproduce.report.rate_claims import RateClaim
+from himatch.reproduce.report.table import ResultTable
 from himatch.reproduce.report.verdicts import Claim, TimeClaim
 from himatch.reproduce.specification import Specification
+from himatch.reproduce.suite import AVERAGE
 
 PLANNED = replace(CDT, conditioning="planned")
 FAST = replace(CDT, budget="fast")
@@ -24,6 +27,22 @@ WAYPOINTS = ClaimedRow(Specification("gcsl"), "waypoints", "cpu", policy="himatc
 LEAST = (90, 80, 60)  # percent of the goals in the medium, large and giant maze
 GAUSSIAN = tuple(replace(row, policy="gaussian") for row in (CDT, DT, BC, META_BC))
 HIPI, GH, PLAIN = (ClaimedRow(Specification(name), budget="smoke", steps=10_000) for name in ("hipi", "gh", "bc"))
+
+
+def elsewhere(tables: Sequence[ResultTable]) -> list[Judged]:
+    """Whether orderings of the paper are found on data that others made, table by table."""
+    found: list[Judged] = []
+    for table in tables:
+        known = [column.key for column in table.columns]
+        column = AVERAGE if AVERAGE in known else next((key for key in known if key.endswith("/total")), None)
+        if not table.layout.data or table.suite.name not in ("xvel", "reward") or column is None:
+            continue
+        budget = budget_of([table])
+        ours, *others = (replace(row, budget=budget) for row in (CDT, DT, META_BC))
+        text = f"{table.suite.name} on {table.layout.data}: CDT beats DT and Meta-BC"
+        found.append(Claim(text, table.label, ours, tuple(others), column=column))
+    return found
+
 
 OWN: tuple[Judged, ...] = (
     Claim("synthetic: CDT beats BC (listed order)", "synthesized_smm", CDT, (BC,)),

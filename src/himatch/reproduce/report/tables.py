@@ -11,7 +11,7 @@ from himatch.divergences import Summary, summarize
 from himatch.errors import TaskError
 from himatch.reproduce.paper import PaperFigure
 from himatch.reproduce.report.best import mark_best
-from himatch.reproduce.report.captions import caption_of, data_hash, missing_note
+from himatch.reproduce.report.captions import by_data, caption_of, data_hash, missing_note
 from himatch.reproduce.report.rows import RowKey, gather_rows, main_budget
 from himatch.reproduce.report.slopes import slopes_of
 from himatch.reproduce.report.stumbles import RULE, listed, steady, steady_columns
@@ -26,8 +26,13 @@ from himatch.tasks import get_task
 
 def build_tables(results: Sequence[JobResult]) -> list[ResultTable]:
     """Every table that there is a result for."""
-    known = with_returns(results)
-    tables = (build_table(suite, layout, known) for suite, layout in TABLES.values())
+    found = with_returns(results)
+    tables = []
+    for suite, layout in TABLES.values():
+        own, brought = by_data([result for result in found if result.suite == suite.name])
+        tables.append(build_table(suite, layout, own))
+        for data, some in brought.items():
+            tables.append(build_table(suite, layout.on(data, (result.task for result in some)), some))
     return [table for table in tables if table is not None]
 
 
