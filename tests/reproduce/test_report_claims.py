@@ -338,8 +338,8 @@ def test_costs_of_rows_count_cores_where_they_were_counted() -> None:
     results = [counted, searched, made("xvel", "hopper", "DT", [0.1, 0.1])]
     rows = {cost.row: cost for cost in costs_of(results, build_tables(results)).rows}
     assert {name: (*cost.spent.texts, cost.machine) for name, cost in rows.items()} == {
-        "Categorical DT": ("62 s", "", "2 s", "2 min", "a GPU, 16 cores"),
-        "Categorical DT, rehearsed": ("62 s", "30 s", "2 s", "7 min", "a GPU, 16 cores"),
+        "Categorical DT": ("62 s", "", "2 s", "2 min", "a GPU with 16 cores"),
+        "Categorical DT, rehearsed": ("62 s", "30 s", "2 s", "7 min", "a GPU with 16 cores"),
         "DT": ("62 s", "", "2 s", "", "a machine"),
     }
 

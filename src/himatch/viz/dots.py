@@ -56,11 +56,17 @@ def _draw(axis: Axes, panel: DotPanel, marks: Mapping[str, str]) -> None:
     axis.set_xscale("log")
     if every:
         axis.set_xlim(min(every) / 1.25, max(every) * 1.25)
-    ticks = [t for t in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10) if every and min(every) / 1.25 <= t]
-    axis.set_xticks([tick for tick in ticks if tick <= max(every) * 1.25])
+        axis.set_xticks(_ticks(min(every) / 1.25, max(every) * 1.25))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.xaxis.set_minor_formatter(NullFormatter())
     axis.minorticks_off()
     axis.tick_params(axis="y", length=0)
     axis.grid(axis="both", color=AXIS, alpha=0.22, lw=0.6)
     axis.spines["left"].set_visible(False)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of every power of ten; over many of them the powers alone, whose labels have room."""
+    firsts = (1, 2, 5) if high / low < 100 else (1,)
+    known = [float(f"{first}e{power}") for power in range(-4, 5) for first in firsts]
+    return [tick for tick in known if low <= tick <= high]

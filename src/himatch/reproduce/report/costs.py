@@ -86,7 +86,7 @@ class Costs:
     def facts(self) -> list[tuple[str, str]]:
         """What is known, each with its name."""
         known = (
-            ("Machine", ", ".join(self.machines)),
+            ("Machine", "; ".join(self.machines)),
             ("Dates", " to ".join(self.dates)),
             ("Versions", ", ".join(self.versions)),
             ("Data", "; ".join(map(str, self.data))),
@@ -160,7 +160,7 @@ def _spent(results: Sequence[JobResult]) -> Seconds:
 def _machine(result: JobResult) -> str:
     """What computed it; of a GPU with the cores beside it."""
     device, cores = result.provenance.get("device") or "", result.provenance.get("cores")
-    return f"{device}, {cores} cores" if device and cores and "core" not in device else str(device)
+    return f"{device} with {cores} cores" if device and cores and "core" not in device else str(device)
 
 
 def _training(result: JobResult) -> dict[str, Any]:

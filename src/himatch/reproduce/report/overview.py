@@ -24,8 +24,8 @@ SUITES_CAPTION = (
     "and what the paper printed. Left is better. The paper's data are others, so its figures tell the size and no more."
 )
 CONDITIONINGS_CAPTION = (
-    "CDT with himatch's policy on targets that no training episode shows, by conditioning. On the right the time that "
-    "robots did not play, because they fell, is charged."
+    "CDT with himatch's policy by conditioning, on held-out episodes and on targets that no episode shows. On the "
+    "right the time that robots did not play, because they fell, is charged."
 )
 _CONDITIONING_MARKS = {"nominal": "third", "remaining": "other", "planned": "second", "rehearsed": "ours"}
 
