@@ -28,6 +28,7 @@ from himatch.cli.online import Online
 from himatch.cli.quickstart import Quickstart
 from himatch.cli.rehearse import Rehearse
 from himatch.cli.report import Report
+from himatch.cli.reproduce import Reproduce
 from himatch.cli.show import Show
 from himatch.cli.studio import Studio
 from himatch.errors import HimatchError, HimatchWarning
@@ -77,6 +78,7 @@ Program = (
     | Annotated[Rehearse, tyro.conf.subcommand("rehearse")]
     | Annotated[Online, tyro.conf.subcommand("online")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[ListMethods, tyro.conf.subcommand("methods")]
     | Annotated[Experts, tyro.conf.subcommand("experts")]

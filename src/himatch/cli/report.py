@@ -27,20 +27,16 @@ class Report:
     def run(self) -> None:
         """Read, arrange and write."""
         from himatch.errors import DataError
-        from himatch.reproduce.report import read_failures, read_forecast, write_report
-        from himatch.reproduce.results import read_results
+        from himatch.reproduce.report import report_on
 
         if not self.folders:
             raise DataError("name at least one folder that himatch benchmark wrote")
-        results = read_results(self.folders)
-        failures = read_failures(self.folders)
-        folder, forecast = self.out or Path(self.folders[0]) / "report", read_forecast(self.folders)
-        written = write_report(results, folder, failures, forecast=forecast)
+        written = report_on(self.folders, self.out or Path(self.folders[0]) / "report")
         missing = sum(row.is_missing for table in written.tables for row in table.methods)
         gaps = f", {missing} rows without results" if missing else ""
-        gaps += f", {len(failures)} failed" if failures else ""
+        gaps += f", {written.failed} failed" if written.failed else ""
         _show(written.findings)
-        print(f"{len(results)} results, {len(written.tables)} tables{gaps}: {written.page}")
+        print(f"{written.results} results, {len(written.tables)} tables{gaps}: {written.page}")
 
 
 def _show(findings: Sequence[Finding]) -> None:

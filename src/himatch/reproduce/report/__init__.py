@@ -7,7 +7,7 @@ from himatch.reproduce.report.forecast import Forecast, read_forecast
 from himatch.reproduce.report.table import Cell, ResultRow, ResultTable
 from himatch.reproduce.report.tables import build_tables
 from himatch.reproduce.report.verdicts import Claim
-from himatch.reproduce.report.writer import Written, read_failures, write_report
+from himatch.reproduce.report.writer import Written, read_failures, report_on, write_report
 
 __all__ = [
     "CLAIMS",
@@ -25,5 +25,6 @@ __all__ = [
     "paper_tables",
     "read_failures",
     "read_forecast",
+    "report_on",
     "write_report",
 ]

@@ -9,13 +9,13 @@ from pathlib import Path
 from himatch._runtime.files import new_file
 from himatch.reproduce.report.contents import gather
 from himatch.reproduce.report.findings import Finding
-from himatch.reproduce.report.forecast import Forecast
+from himatch.reproduce.report.forecast import Forecast, read_forecast
 from himatch.reproduce.report.latex import latex
 from himatch.reproduce.report.markdown import markdown
 from himatch.reproduce.report.site import FIRST, pages
 from himatch.reproduce.report.spreadsheet import cells_csv, claims_csv, costs_csv, targets_csv, without_csv
 from himatch.reproduce.report.table import ResultTable
-from himatch.reproduce.results import JobResult
+from himatch.reproduce.results import JobResult, read_results
 
 TITLE = "Hindsight information matching: the benchmark"
 
@@ -28,6 +28,8 @@ class Written:
     tables: tuple[ResultTable, ...]
     findings: tuple[Finding, ...]
     files: tuple[Path, ...]
+    results: int
+    failed: int
 
     @property
     def page(self) -> Path:
@@ -60,7 +62,14 @@ def write_report(
     }
     files = [_write(folder / name, text.encode()) for name, text in texts.items()]
     files += [_write(folder / "figures" / f"{p.name}.png", p.png) for p in contents.every_picture]
-    return Written(folder, tuple(contents.tables), tuple(contents.findings), tuple(files))
+    counts = len(contents.results), len(contents.failures)
+    return Written(folder, tuple(contents.tables), tuple(contents.findings), tuple(files), *counts)
+
+
+def report_on(folders: Sequence[str | Path], out: str | Path) -> Written:
+    """The report of everything below some folders, with what failed there and what was expected."""
+    results, failures = read_results(folders), read_failures(folders)
+    return write_report(results, out, failures, forecast=read_forecast(folders))
 
 
 def read_failures(folders: Sequence[str | Path]) -> dict[str, str]:
