@@ -280,6 +280,17 @@ def test_budgets_have_rows_of_their_own_and_repeats_are_noted() -> None:
         build_tables([jobs[0], jobs[0]])
 
 
+def test_targets_of_another_seed_are_a_row_of_their_own() -> None:
+    usual = job("xvel", "hopper", "DT", "x_velocity", held_out())
+    reported = replace(usual, provenance={**usual.provenance, "target_seed": 100})
+    others = [replace(target, name=f"another {target.name}") for target in usual.targets]
+    drawn = replace(usual, provenance={**usual.provenance, "target_seed": 7}, targets=others)
+    (table,) = build_tables([drawn, reported])  # without a warning
+    assert [row.name for row in table.methods if not row.is_missing] == ["DT", "DT, targets of seed 7"]
+    assert table.row(row_key(Specification("dt"), reported)) is table.row(row_key(Specification("dt"), usual))
+    assert "They are those of seed 7 and 100." in table.caption
+
+
 def test_rollouts_that_were_read_at_the_next_state_are_a_row_of_their_own() -> None:
     usual = job("xvel", "hopper", "DT", "x_velocity", held_out())
     later = replace(usual, provenance={**usual.provenance, "recorded_at": "t+1"})

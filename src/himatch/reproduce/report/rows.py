@@ -11,6 +11,7 @@ from himatch.reproduce.policies import POLICIES
 from himatch.reproduce.results import JobResult
 from himatch.reproduce.specification import Specification, qualified
 from himatch.reproduce.suite import TableLayout
+from himatch.reproduce.unseen import REPORTED_SEED
 from himatch.rollout import CONDITIONINGS
 
 _PREFERRED = ("fast", "paper", "cpu", "smoke")
@@ -29,6 +30,8 @@ class RowKey:
     """Whose policy it is, as :func:`policy_of` says."""
     recorded_at: str = "t"
     """The state at which features of rollouts were read."""
+    target_seed: int | None = None
+    """Of targets that were drawn, where it is not the one that is reported."""
 
 
 def row_key(method: Specification, result: JobResult) -> RowKey:
@@ -39,7 +42,9 @@ def row_key(method: Specification, result: JobResult) -> RowKey:
         usual = EARLIER_STEPS.get(result.budget, usual)
     unusual = None if steps is None or usual is None or steps == usual else int(steps)
     recorded = str(result.provenance.get("recorded_at", "t"))
-    return RowKey(method, result.conditioning, result.budget, unusual, policy_of(result), recorded)
+    seed = result.provenance.get("target_seed")
+    others = None if seed in (None, REPORTED_SEED) else int(str(seed))
+    return RowKey(method, result.conditioning, result.budget, unusual, policy_of(result), recorded, others)
 
 
 def policy_of(result: JobResult) -> str:
@@ -70,7 +75,9 @@ def gather_rows(
         only_papers = all(other.policy == "paper" for other in rows if other.method == key.method)
         policy, budget = None if only_papers else key.policy, key.budget if several else None
         name = qualified(layout.row_name(key.method), policy, key.conditioning, budget, key.steps)
-        names[key] = f"{name}, read at s_{key.recorded_at}" if read_otherwise and key.recorded_at != "t" else name
+        read = f", read at s_{key.recorded_at}" if read_otherwise and key.recorded_at != "t" else ""
+        drawn = "" if key.target_seed is None else f", targets of seed {key.target_seed}"
+        names[key] = f"{name}{read}{drawn}"
     for key, result in keyed:
         if result.task in rows[key]:
             note(f"{result.suite}: {names[key]} on {result.task} was found twice; the later is shown")
@@ -83,9 +90,10 @@ def gather_rows(
         yield from ((names[key], method, key, rows[key]) for key in keys)
 
 
-def _place(key: RowKey) -> tuple[int, str, str, int, int, str, str]:
+def _place(key: RowKey) -> tuple[int, str, str, int, int, str, str, int]:
     known = key.conditioning in CONDITIONINGS
     order = CONDITIONINGS.index(key.conditioning) if known else len(CONDITIONINGS)
     policies: tuple[str, ...] = tuple(POLICIES)
     whose = policies.index(key.policy) if key.policy in policies else len(policies)
-    return order, key.conditioning, key.budget, key.steps or 0, whose, key.policy, key.recorded_at
+    drawn = -1 if key.target_seed is None else key.target_seed
+    return order, key.conditioning, key.budget, key.steps or 0, whose, key.policy, key.recorded_at, drawn
