@@ -22,7 +22,8 @@ class Reproduce:
     budget: Annotated[Literal["smoke", "cpu", "fast", "paper"], tyro.conf.arg(metavar="smoke|cpu|fast|paper")] = "fast"
     """How much data, training and evaluation. OGBench has cpu throughout."""
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME...")] = ()
-    """Only these pieces: main, tasks, conditionings, shift, shift-conditionings, imitation, hindsight, ogbench."""
+    """Only these pieces: main, tasks, conditionings, policies, shift, shift-conditionings, planned, imitation,
+    hindsight, ogbench."""
     cache: Annotated[str | None, optional(metavar="DIR")] = None
     """Where made datasets are kept."""
     workers: Annotated[int, tyro.conf.arg(metavar="K")] = 1
@@ -41,6 +42,7 @@ class Reproduce:
         from himatch.reproduce import Options
         from himatch.reproduce.plans import run_plan
         from himatch.reproduce.report import report_on
+        from himatch.reproduce.results import SCORES
         from himatch.reproduce.runner import show_outcomes
 
         find_device(self.device)
@@ -51,7 +53,8 @@ class Reproduce:
                 console.print(f"{piece.name}: ", end="")
                 show_outcomes(outcomes, console)
                 failed = failed or any(outcome.failure for outcome in outcomes)
-                print(report_on((self.out,), Path(self.out) / "report").page)
+                if any(Path(self.out).rglob(f"{SCORES}/*.json")):
+                    print(report_on((self.out,), Path(self.out) / "report").page)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 f"what is done is kept in {self.out}; the same command goes on from there"

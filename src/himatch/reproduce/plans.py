@@ -35,6 +35,12 @@ PLANS: Mapping[str, tuple[Piece, ...]] = {
             ("xvel", "reward", "synthetic", "unseen", "zvel"),
             {"methods": ("cdt",), "policy": ("himatch",), "conditioning": CONDITIONINGS},
         ),
+        Piece(
+            "policies",
+            "benchmark",
+            ("xvel", "reward"),
+            {"methods": ("cdt", "dt", "bc", "meta-bc"), "policy": ("himatch",)},
+        ),
         Piece("shift", "benchmark", ("shift",)),
         Piece(
             "shift-conditionings",
@@ -42,7 +48,13 @@ PLANS: Mapping[str, tuple[Piece, ...]] = {
             ("shift",),
             {"methods": ("cdt",), "policy": ("himatch",), "conditioning": CONDITIONINGS},
         ),
-        Piece("imitation", "benchmark", ("imitation",)),
+        Piece(
+            "planned",
+            "benchmark",
+            ("synthetic", "shift", "zvel"),
+            {"methods": ("cdt", "dt"), "policy": ("paper",), "conditioning": ("remaining", "planned")},
+        ),
+        Piece("imitation", "benchmark", ("imitation",), {"all_variants": True}),
         Piece("hindsight", "hindsight", ("hindsight-return", "hindsight-goal")),
         Piece("ogbench", "ogbench", ("ogbench",), {"budget": "cpu", "methods": ("gcsl",)}),
     )

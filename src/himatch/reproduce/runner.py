@@ -21,16 +21,19 @@ from rich.text import Text
 
 from himatch._runtime.files import check_target, new_file, read_json, write_json
 from himatch._runtime.progress import HANGUP, interrupt, on_signals, progress_bar
-from himatch.errors import HimatchError, one_line
+from himatch._runtime.source import source_tree
+from himatch.errors import HimatchError, note, one_line
 from himatch.reproduce.execution import MODELS, run_job
 from himatch.reproduce.jobs import Job, Options, plan_jobs
 from himatch.reproduce.results import SCORES
+from himatch.reproduce.unseen import REPORTED_SEED
 from himatch.runs.folder import RunFolder
 from himatch.simulation.simulator import available_cpus
 
 Executor = Literal["local", "ray"]
 FAILURES, KIND = "failures", "benchmark.json"
 TRIES = 3  # of a job whose machine is lost
+DIGITS = 12  # of the name of a source tree
 
 
 @dataclass(frozen=True)
@@ -98,11 +101,18 @@ def _keep_to_one_kind(path: Path, options: Options) -> None:
         RunFolder(folder).begun for folder in (path.parent / MODELS).glob("*")
     )
     if begun and path.is_file():
-        stored = {**kind, "recorded_at": "t", **read_json(path)}  # earlier ones do not say it
+        # Earlier ones do not say all of it.
+        stored = {**kind, "recorded_at": "t", "target_seed": REPORTED_SEED, "source": source_tree(), **read_json(path)}
         other = [f"{name} {stored[name]}, now {value}" for name, value in kind.items() if stored[name] != value]
         if other:
             raise HimatchError(f"{path.parent} holds other results ({'; '.join(other)}); choose another --out")
-    write_json(path, kind)
+        if stored["source"] != source_tree():
+            note(
+                f"{path.parent} was begun by another source of himatch ({stored['source'][:DIGITS]}, now "
+                f"{source_tree()[:DIGITS]}); each result says which it is of"
+            )
+            return
+    write_json(path, {**kind, "source": source_tree()})
 
 
 def attempt(job: str, out: str, options: dict[str, Any], quiet: bool = True) -> tuple[str, str | None]:

@@ -256,7 +256,7 @@ SUITES: Mapping[str, Suite] = {
                 ),
             ),
         ),
-        # himatch's own; no claim is made about it.
+        # himatch's own.
         Suite(
             "unseen",
             PLANAR,

@@ -57,16 +57,22 @@ def data_used(results: Iterable[JobResult]) -> list[DataUsed]:
 
 
 def by_data(results: Sequence[JobResult]) -> tuple[list[JobResult], dict[str, list[JobResult]]]:
-    """Those of a suite that belong in one table, and others by the name of data that somebody brought.
+    """Those that belong in one table, and others by the name of data that somebody brought; D4RL's files together.
 
-    These stand apart only beside results on data that himatch made; alone they are what the table is about.
+    These stand apart only beside results on data that himatch made; alone they are what the tables are about.
     """
     own: list[JobResult] = []
     apart: dict[str, list[JobResult]] = {}
+    digests: dict[tuple[str, str], str] = {}
     for result in results:
         data = _data(result.provenance.get("data") or {})
-        place = apart.setdefault(data.name.removesuffix(".hdf5"), []) if data.origin in (D4RL, BROUGHT) else own
-        place.append(result)
+        if data.origin not in (D4RL, BROUGHT):
+            own.append(result)
+            continue
+        name = "D4RL" if data.is_papers else data.name.removesuffix(".hdf5")
+        if digests.setdefault((name, result.task), data.digest) != data.digest:  # another file of that name
+            name = f"{name} ({data.digest[:HASH_DIGITS]})"
+        apart.setdefault(name, []).append(result)
     return (own, apart) if own else (list(results), {})
 
 

@@ -10,6 +10,7 @@ from himatch.reproduce.report.findings import Finding, Judged
 from himatch.reproduce.report.own_claims import OWN, elsewhere
 from himatch.reproduce.report.paper_claims import NOT_JUDGED, PAPERS
 from himatch.reproduce.report.table import ResultTable
+from himatch.reproduce.report.verdicts import OF_THOSE_RUN
 
 READING = (
     "Claims compare mean W₁ (lower is better), averaged over tasks: the numbers of the tables, with 95 % bootstrap "
@@ -35,5 +36,16 @@ CLAIMS: tuple[Judged, ...] = (*PAPERS, *OWN)
 
 def judge_claims(tables: Sequence[ResultTable]) -> list[Finding]:
     """Every claim with its verdict."""
-    by_label, budget = {table.label: table for table in tables}, budget_of(tables)
-    return [replace(claim.judge(by_label, budget), table=claim.table) for claim in (*CLAIMS, *elsewhere(tables))]
+    budget = budget_of(tables)
+    return [_judged(claim, tables, budget) for claim in (*CLAIMS, *elsewhere(tables))]
+
+
+def _judged(claim: Judged, tables: Sequence[ResultTable], budget: str) -> Finding:
+    """The verdict, with the results that it was asked of."""
+    asked = {table.label: replace(table, asked=[]) for table in tables}
+    found = claim.judge(asked, budget)
+    rows = [row for table in asked.values() for row in table.asked]
+    whole = [row for row in rows if row is not None]
+    decided = len(whole) == len(rows) and OF_THOSE_RUN not in found.remark
+    results = tuple(job for row in whole for job in row.jobs.values()) if decided else ()
+    return replace(found, table=claim.table, results=results)

@@ -78,8 +78,7 @@ def gather(
     pictures = {table.label: draw(table) for table in tables} | {"dataset": draw_datasets(ordered)}
     findings, orderings = judge_claims(tables), judge_orderings(tables)
     overview, costs = overview_pictures(tables), costs_of(ordered, tables)
-    labelled = {table.label: table for table in tables}
-    answers = {found.claim: forecast.of(found, labelled) for found in findings}
+    answers = {found.claim: forecast.of(found) for found in findings}
     expected = {claim: answer for claim, answer in answers.items() if answer is not None}
     judged = findings, orderings, tables, pictures, overview, failures, costs
     return Contents(title, ordered, *judged, expected, forecast.came(tables))

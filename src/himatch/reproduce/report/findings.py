@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
 from himatch.reproduce.report.differences import Verdict
 from himatch.reproduce.report.robustness import Robustness
 from himatch.reproduce.report.table import ResultTable
+from himatch.reproduce.results import JobResult
 
 Source = Literal["paper", "himatch"]
 
@@ -38,6 +39,8 @@ class Finding:
     """How much of it is one target's doing; claims that compare no averages over targets have none."""
     table: str = ""
     """The label of the table that it is about, where a report judged it."""
+    results: tuple[JobResult, ...] = field(default=(), compare=False, repr=False)
+    """Those that were asked, where all rows asked for are there."""
 
     def __str__(self) -> str:
         return f"{self.verdict} ({self.remark})" if self.remark else self.verdict

@@ -78,11 +78,11 @@ class Forecast:
     claims: Mapping[str, Expectation] = field(default_factory=dict)
     aims: Sequence[Aim] = ()
 
-    def of(self, finding: Finding, tables: Mapping[str, ResultTable]) -> Expectation | None:
-        """What was expected of a claim, where all results of its table are of that source tree."""
-        table = tables.get(finding.table)
-        known = None if table is None else [job for row in table.methods for job in row.jobs.values()]
-        return self.claims.get(finding.claim) if known and all(map(self._is_answer, known)) else None
+    def of(self, finding: Finding) -> Expectation | None:
+        """What was expected of a claim, where all that decided it is of that source tree."""
+        return (
+            self.claims.get(finding.claim) if finding.results and all(map(self._is_answer, finding.results)) else None
+        )
 
     def came(self, tables: Sequence[ResultTable]) -> list[Came]:
         """What came of every aim."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from himatch.divergences import Summary
@@ -92,6 +92,8 @@ class ResultTable:
     """Its averages once more, and without targets that stumble, where there are such."""
     slopes: ResultTable | None = None
     """How far rollouts follow targets that are moved, where there are such."""
+    asked: list[ResultRow | None] = field(default_factory=list, compare=False, repr=False)
+    """Rows that :meth:`row` was asked for, so that one can tell what decided a claim."""
 
     @property
     def smaller(self) -> dict[str, ResultTable]:
@@ -132,4 +134,6 @@ class ResultTable:
     def row(self, key: RowKey) -> ResultRow | None:
         """The row of a key; where nothing of it was read at the state of the step, that of the next one."""
         known = {row.key: row for row in self.methods}
-        return known.get(key) or known.get(replace(key, recorded_at="t+1"))
+        found = known.get(key) or known.get(replace(key, recorded_at="t+1"))
+        self.asked.append(found)
+        return found

@@ -20,7 +20,7 @@ from himatch.reproduce.report.target_returns import with_returns
 from himatch.reproduce.results import JobResult, TargetScore, charged_scores
 from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import AVERAGE, Suite, TableColumn, TableLayout
-from himatch.reproduce.suites import TABLES
+from himatch.reproduce.suites import SUITES, TABLES
 from himatch.tasks import get_task
 
 
@@ -28,11 +28,18 @@ def build_tables(results: Sequence[JobResult]) -> list[ResultTable]:
     """Every table that there is a result for."""
     found = with_returns(results)
     tables = []
+    # Suites of the same data stand together.
+    alike: dict[str, list[JobResult]] = {suite.dataset: [] for suite in SUITES.values()}
+    for result in found:
+        if result.suite in SUITES:
+            alike[SUITES[result.suite].dataset].append(result)
+    divided = {dataset: by_data(results) for dataset, results in alike.items()}
     for suite, layout in TABLES.values():
-        own, brought = by_data([result for result in found if result.suite == suite.name])
+        own, brought = divided[suite.dataset]
         tables.append(build_table(suite, layout, own))
         for data, some in brought.items():
-            tables.append(build_table(suite, layout.on(data, (result.task for result in some)), some))
+            tasks = (result.task for result in some if result.suite == suite.name)
+            tables.append(build_table(suite, layout.on(data, tasks), some))
     return [table for table in tables if table is not None]
 
 

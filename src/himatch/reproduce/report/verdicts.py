@@ -18,6 +18,8 @@ from himatch.reproduce.results import JobResult
 from himatch.reproduce.suite import AVERAGE, TableColumn
 from himatch.reproduce.suites import TABLES
 
+OF_THOSE_RUN = "of those run"  # what a remark says where rivals are missing
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -87,7 +89,7 @@ class Claim:
             ratio = f"{wording.TIMES}{ours.score.mean / rival.score.mean:.2f}"
             return Finding(self.text, "information", *sides, ratio, apart, robustness=robust)
         middle = _middle(ours.score, rival.score, table) if plain else ""
-        partly = f"of those run; {lacking}" if lacking else ""
+        partly = f"{OF_THOSE_RUN}; {lacking}" if lacking else ""
         remarks = (partly, remark, middle, _slopes(table, column, ours, rival), unlike(ours, rival))
         return Finding(self.text, verdict, *sides, "; ".join(filter(None, remarks)), apart, robustness=robust)
 
