@@ -166,8 +166,9 @@ RESULTS = Path(__file__).parents[2] / "results"
 def test_published_results_have_the_right_rows() -> None:
     """Those that name no policy came before policies were recorded; one Gaussian network was no preset."""
     results = [result for result in read_results(RESULTS) if result.suite == "xvel" and result.feature == "x_velocity"]
-    assert {result.policy for result in results} == {None, "himatch"}
-    (table,) = build_tables(results)
+    assert {result.policy for result in results} == {None, "himatch", "paper"}
+    table, public = build_tables(results)
+    assert public.layout.data == "hopper_medium_expert-v2"
     names = [row.name for row in table.methods if not row.is_missing]
     assert [name for name in names if name.startswith("Categorical DT")] == [
         "Categorical DT (paper's policy), fast",
@@ -175,6 +176,9 @@ def test_published_results_have_the_right_rows() -> None:
         "Categorical DT (one Gaussian network), fast",
         "Categorical DT (paper's policy), fast, 300,000 steps",
         "Categorical DT (paper's policy), paper",
+        "Categorical DT (himatch), remaining, fast",
+        "Categorical DT (himatch), planned, fast",
+        "Categorical DT (himatch), rehearsed, fast",
     ]
     assert "FOCAL, fast" in names
 
