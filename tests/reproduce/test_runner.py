@@ -27,13 +27,14 @@ from himatch.errors import HimatchError, TargetError
 from himatch.methods import METHODS, make_method
 from himatch.policy import Policy, load
 from himatch.rehearsal import rehearsals, temperature
-from himatch.reproduce import BUDGETS, SUITES, Options, Outcome, plan_jobs, read_results, run_benchmark, runner
+from himatch.reproduce import BUDGETS, SUITES, Options, Outcome, plan_jobs, plans, read_results, run_benchmark, runner
 from himatch.reproduce import budgets as budgets_module
 from himatch.reproduce import execution as execution_module
 from himatch.reproduce import jobs as jobs_module
 from himatch.reproduce import measurements as measurements_module
 from himatch.reproduce.budgets import Budget
-from himatch.reproduce.report import build_tables
+from himatch.reproduce.plans import Piece, run_plan
+from himatch.reproduce.report import build_tables, report_on
 from himatch.reproduce.results import charged_scores
 from himatch.reproduce.runner import show_outcomes
 from himatch.reproduce.specification import display_name
@@ -225,6 +226,33 @@ def test_targets_are_rehearsed_a_few_at_a_time_and_once(
 
 def _flat(shares: list[object]) -> list[float]:
     return [x for row in shares for x in (row if isinstance(row, list) else [row])]  # type: ignore[misc]
+
+
+def test_a_plan_goes_on_where_it_stopped_and_its_pieces_share_models(
+    tiny: None, cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = {"tasks": ("hopper",), "methods": ("dt",)}
+    pieces = (
+        Piece("first", "benchmark", ("xvel",), chosen),
+        Piece("second", "benchmark", ("synthetic",), {**chosen, "conditioning": ("nominal", "remaining")}),
+    )
+    monkeypatch.setattr(plans, "PLANS", {"paper": pieces})
+    running = run_plan("paper", tmp_path, options(cache), quiet=True)
+    piece, outcomes = next(running)
+    assert (piece.name, [outcome.failure for outcome in outcomes]) == ("first", [None])
+    running.close()  # as by Ctrl-C
+    (model,) = (tmp_path / "benchmark" / "models").iterdir()
+    trained = (model / "finished.json").stat().st_mtime_ns
+    found = {piece.name: outcomes for piece, outcomes in run_plan("paper", tmp_path, options(cache), quiet=True)}
+    assert [outcome.failure for outcomes in found.values() for outcome in outcomes] == [None, None]
+    assert (model / "finished.json").stat().st_mtime_ns == trained
+    assert {(r.suite, r.conditioning) for r in read_results([tmp_path])} == {
+        ("xvel", "nominal"),
+        ("synthetic", "nominal"),
+        ("synthetic", "remaining"),
+    }
+    report = report_on([tmp_path], tmp_path / "report")
+    assert (report.results, report.failed) == (3, 0)
 
 
 def test_finished_jobs_are_not_done_again_and_new_suites_use_the_model(tiny: None, cache: str, tmp_path: Path) -> None:
