@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,15 +97,23 @@ def test_nothing_was_expected_without_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("[[claim]]", "source"),
-        ('source = "x"\n[[claim]]\ntext = "a"\nverdict = "maybe"', "unknown verdict 'maybe' of 'a'; known are holds"),
+        ("[[claim]]", "claim 1 has no verdict"),
+        ("", "expected.toml has no source"),
+        ('source = "x"\nclaim = 5', "write each claim below a line [[claim]]"),
+        ('source = "x"\n[[claim]]\ntext = 3\nverdict = "holds"', "claim 1: text must be text, got 3"),
+        ('source = "x"\n[[claim]]\ntext = "a"\nverdict = "maybe"', "unknown verdict 'maybe'; known are holds"),
+        ('source = "x"\n[[average]]\ntable = "xvel_match_main"\nmethod = "cdt"', "method must be a table like"),
+        (
+            'source = "x"\n[[average]]\ntable = "xvel_match_main"\nmethod = {name = "cdt"}\naim = nan',
+            "must be finite, got nan",
+        ),
         ('source = "x"\n[[average]]\ntable = "nothing"', "unknown table 'nothing'"),
-        ("source =", "expected.toml cannot be read"),
+        ("source =", "expected.toml is no TOML file"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_refused(content: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "expected.toml").write_text(content)
-    with pytest.raises(DataError, match=said.replace("[", r"\[")):
+    with pytest.raises(DataError, match=re.escape(said)):
         read_forecast([tmp_path])
 
 

@@ -5,11 +5,12 @@ It names the source tree that the results are to be of. What other results say i
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from himatch.errors import DataError
 from himatch.reproduce.report.claimed import ClaimedRow, Found, budget_of, find_row
@@ -21,6 +22,7 @@ from himatch.reproduce.specification import Specification
 from himatch.reproduce.suite import AVERAGE
 from himatch.reproduce.suites import TABLES
 
+Kind = TypeVar("Kind")
 FILE = "expected.toml"
 VERDICTS: tuple[Verdict, ...] = ("holds", "too close to call", "does not hold")
 
@@ -108,25 +110,55 @@ def read_forecast(folders: Sequence[str | Path]) -> Forecast:
         return Forecast()
     try:
         content = tomllib.loads(path.read_text())
-        return Forecast(
-            content["source"],
-            {one["text"]: _expectation(one) for one in content.get("claim", ())},
-            [_aim(one) for one in content.get("average", ())],
-        )
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as reason:
-        raise DataError(f"{path} cannot be read: {type(reason).__name__}: {reason}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+        raise DataError(f"{path} is no TOML file: {reason}") from None
+    claims = [_expectation(one, f"{path}, {where}") for where, one in _tables(content, "claim", path)]
+    aims = [_aim(one, f"{path}, {where}") for where, one in _tables(content, "average", path)]
+    return Forecast(_entry(content, "source", str, str(path)), dict(claims), aims)
 
 
-def _expectation(given: Mapping[str, Any]) -> Expectation:
-    if given["verdict"] not in VERDICTS:
-        raise ValueError(f"unknown verdict {given['verdict']!r} of {given['text']!r}; known are {', '.join(VERDICTS)}")
-    return Expectation(given["verdict"], given.get("because", ""))
+def _tables(content: Mapping[str, Any], name: str, path: Path) -> list[tuple[str, Mapping[str, Any]]]:
+    """Those of a kind, each with where it stands."""
+    found = content.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise DataError(f"{path}: write each {name} below a line [[{name}]]")
+    return [(f"{name} {number}", one) for number, one in enumerate(found, start=1)]
 
 
-def _aim(given: Mapping[str, Any]) -> Aim:
-    if given["table"] not in TABLES:
-        raise ValueError(f"unknown table {given['table']!r}")
+def _entry(given: Mapping[str, Any], name: str, kind: type[Kind], where: str) -> Kind:
+    if name not in given:
+        raise DataError(f"{where} has no {name}")
+    if not isinstance(given[name], kind):
+        words = {str: "text", float: "a number", dict: 'a table like { name = "cdt" }'}
+        raise DataError(f"{where}: {name} must be {words[kind]}, got {given[name]!r}")
+    found: Kind = given[name]
+    return found
+
+
+def _expectation(given: Mapping[str, Any], where: str) -> tuple[str, Expectation]:
+    verdict = _entry(given, "verdict", str, where)
+    known = next((one for one in VERDICTS if one == verdict), None)
+    if known is None:
+        raise DataError(f"{where}: unknown verdict {verdict!r}; known are {', '.join(VERDICTS)}")
+    return _entry(given, "text", str, where), Expectation(known, str(given.get("because", "")))
+
+
+def _aim(given: Mapping[str, Any], where: str) -> Aim:
+    table = _entry(given, "table", str, where)
+    if table not in TABLES:
+        raise DataError(f"{where}: unknown table {table!r}; known are {', '.join(TABLES)}")
+    method = _entry(given, "method", dict, where)
+    _entry(method, "name", str, f"{where}, method")
     row = ClaimedRow(
-        Specification.of(**given["method"]), given.get("conditioning", "nominal"), policy=given.get("policy", "paper")
+        Specification.of(**method), given.get("conditioning", "nominal"), policy=given.get("policy", "paper")
     )
-    return Aim(given["table"], row, float(given["aim"]), float(given["expected"]), given.get("because", ""))
+    aim, expected = (_number(given, name, where) for name in ("aim", "expected"))
+    return Aim(table, row, aim, expected, str(given.get("because", "")))
+
+
+def _number(given: Mapping[str, Any], name: str, where: str) -> float:
+    found = given.get(name)
+    value = _entry({**given, name: float(found)} if isinstance(found, int) else given, name, float, where)
+    if not math.isfinite(value):
+        raise DataError(f"{where}: {name} must be finite, got {value}")
+    return value
